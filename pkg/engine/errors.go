@@ -1,0 +1,66 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+
+	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+)
+
+// Waiting says that a value is not there yet. It is no failure: somebody is expected to provide it.
+type Waiting struct {
+	// Node is the resource that lacks the value: the reason, not the one that waits.
+	Node v1alpha1.NodeID
+	// Path is the field that is missing, such as status.endpoint. Empty if it is not a field: then
+	// the node does not exist yet, or its readyWhen does not hold.
+	Path string
+	// Expression is what could not be evaluated, or the readyWhen that does not hold.
+	Expression string
+	// Schemaless is set where Path lies under a field without a schema, so that it may be a typo.
+	Schemaless bool
+}
+
+// String is what status shows as waitingFor: "server.status.endpoint", "server (readyWhen …)", "server".
+func (w *Waiting) String() string {
+	switch {
+	case w.Path != "" && w.Schemaless:
+		return fmt.Sprintf("%s.%s (no schema: check the spelling)", w.Node, w.Path)
+	case w.Path != "":
+		return fmt.Sprintf("%s.%s", w.Node, w.Path)
+	case w.Expression != "":
+		return fmt.Sprintf("%s (%s)", w.Node, w.Expression)
+	default:
+		return string(w.Node)
+	}
+}
+
+// Error implements error.
+func (w *Waiting) Error() string { return "waiting for " + w.String() }
+
+// ExpressionError says that an expression or a template fails on this input.
+type ExpressionError struct {
+	// Node whose template, includeWhen, forEach or readyWhen failed; empty for the instance's status.
+	Node v1alpha1.NodeID
+	// Expression as the author wrote it, without ${}; empty if the failure isn't one of an expression.
+	Expression string
+	// Fields of the instance that the expression reads, such as spec.size; sorted.
+	Fields []string
+	// Message is what went wrong, in CEL's or kro's words.
+	Message string
+}
+
+// Error names node, expression, reason and the fields that were read.
+func (e *ExpressionError) Error() string {
+	var b strings.Builder
+	if e.Node != "" {
+		fmt.Fprintf(&b, "resource %q: ", e.Node)
+	}
+	if e.Expression != "" {
+		fmt.Fprintf(&b, "expression %q: ", e.Expression)
+	}
+	b.WriteString(e.Message)
+	if len(e.Fields) > 0 {
+		fmt.Fprintf(&b, " (reads %s)", strings.Join(e.Fields, ", "))
+	}
+	return b.String()
+}

@@ -1,0 +1,80 @@
+package engine
+
+import (
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+)
+
+// Program is a compiled blueprint. It is immutable and safe for concurrent use; an edit of the
+// blueprint makes another one.
+type Program struct {
+	// Blueprint is the name of the ResourceGraphDefinition.
+	Blueprint string
+	// Export is the export that the blueprint is published as.
+	Export v1alpha1.ExportKey
+	// SpecHash identifies the spec that was compiled: 16 lower-case hexadecimal digits.
+	SpecHash string
+	// CRD is the kind that instances have: one version, with the status subresource, and with krop's
+	// own status fields beside the author's. It is never created anywhere; it describes the kind.
+	CRD *apiextensionsv1.CustomResourceDefinition
+	// Nodes are in topological order: a node comes after all that it depends on.
+	Nodes []Node
+
+	// Graph evaluates the blueprint's expressions.
+	Graph Graph
+}
+
+// Node is one resource of a blueprint.
+type Node struct {
+	ID             v1alpha1.NodeID
+	Target         v1alpha1.Target
+	GVK            schema.GroupVersionKind
+	GVR            schema.GroupVersionResource
+	Namespaced     bool
+	Collection     bool // has forEach
+	External       bool // externalRef: read, never written
+	DependsOn      []v1alpha1.NodeID
+	Level          int32 // 0 for nodes that depend on no other; otherwise one more than the highest of DependsOn
+	ConflictPolicy v1alpha1.ConflictPolicy
+	DeletionPolicy v1alpha1.DeletionPolicy
+}
+
+// Graph is a blueprint's compiled expressions. Implementations are immutable and safe for concurrent use.
+type Graph interface {
+	// Start begins one evaluation for an instance that has name, namespace, uid, creationTimestamp
+	// and generation. The pass reads the instance and doesn't change it.
+	Start(instance *unstructured.Unstructured) (Pass, error)
+}
+
+// Pass is one evaluation of a graph. Results are memoised, so a pass sees one state of the world
+// only: a changed observation needs a new pass. Nodes must be visited in topological order. Not safe
+// for concurrent use.
+//
+// Errors are *Waiting where a value is not there yet, and *ExpressionError where an expression
+// can't succeed on this input.
+type Pass interface {
+	// Ignored says whether the node is excluded, by its own includeWhen or by that of a node it depends on.
+	Ignored(id v1alpha1.NodeID) (bool, error)
+	// Desired renders the node's template: one object, or one per forEach combination, in order.
+	// The objects belong to the pass until it ends. The caller may rename and mark them in place,
+	// and must have done so before Observe.
+	Desired(id v1alpha1.NodeID) ([]*unstructured.Unstructured, error)
+	// Observe gives the node's objects as they exist, in the order of Desired.
+	Observe(id v1alpha1.NodeID, objects []*unstructured.Unstructured)
+	// Ready evaluates readyWhen on what was observed: nil if all hold.
+	Ready(id v1alpha1.NodeID) error
+	// Status evaluates the author's status. Fields whose values aren't there yet are left out;
+	// pending says what they wait for.
+	Status() (fields map[string]any, pending []*Waiting, err error)
+	// Conditions evaluates the author's conditions, given krop's own. complete is false when some
+	// could not be evaluated yet.
+	Conditions(own []Condition) (conditions []Condition, complete bool, err error)
+}
+
+// Condition is a condition of an instance, without its times.
+type Condition struct {
+	Type, Status, Reason, Message string
+}
