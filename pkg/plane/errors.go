@@ -1,0 +1,107 @@
+package plane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// reach tells errors of the way to a server from its answers. Answers are passed on as they are. The
+// caller's own cancellation is no fault of the plane's.
+func reach(err error) error {
+	if status, ok := answer(err); ok {
+		if fromProxy(status) {
+			return fmt.Errorf("%w: %w", ErrNotReachable, err)
+		}
+		return err
+	}
+	if err == nil || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrNotReachable, err)
+}
+
+// answer is what a server said, if the error is an answer at all.
+func answer(err error) (metav1.Status, bool) {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return metav1.Status{}, false
+	}
+	return status.Status(), true
+}
+
+// fromProxy says whether the answer comes from something between krop and the API server, which
+// could not reach it either.
+func fromProxy(status metav1.Status) bool {
+	switch status.Code {
+	case http.StatusBadGateway:
+		return true
+	case http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return generic(status)
+	default:
+		return false
+	}
+}
+
+// generic says whether the body was no Status: client-go made one up from the code.
+func generic(status metav1.Status) bool {
+	if status.Details == nil {
+		return false
+	}
+	for _, cause := range status.Details.Causes {
+		if cause.Type == metav1.CauseTypeUnexpectedServerResponse {
+			return true
+		}
+	}
+	return false
+}
+
+// IsNotServed says whether a plane answered that it has no such resource, as opposed to no such
+// object. On a consumer's plane that is what a claim that the export doesn't make looks like.
+func IsNotServed(err error) bool {
+	status, ok := answer(err)
+	return ok && status.Code == http.StatusNotFound && (generic(status) || status.Details == nil || status.Details.Name == "")
+}
+
+// Denial is what krop's user may not do on a plane.
+type Denial struct {
+	Verb     string
+	Resource schema.GroupResource
+	// Unclaimed is set where the consumer's binding is what lacks: a claim that isn't accepted (or
+	// not for this verb), or the binding as a whole.
+	Unclaimed bool
+}
+
+// authorizers' words, which have no structured form: `User "krop" cannot create resource "secrets" in API group ""`.
+var denied = regexp.MustCompile(`cannot (\S+) resource "([^"/]*)[^"]*" in API group "([^"]*)"`)
+
+// kcp's words for a request that no accepted claim of the consumer's binding allows.
+const (
+	unacceptedClaim = "failed to find suitable reason to allow access in APIBinding"
+	noBinding       = "could not find suitable APIBinding"
+)
+
+// DeniedBy tells an authorizer's 403 from one of admission (a quota, a webhook, a namespace that is
+// going), which says nothing about krop's rights.
+func DeniedBy(err error) (Denial, bool) {
+	status, ok := answer(err)
+	if !ok || status.Reason != metav1.StatusReasonForbidden {
+		return Denial{}, false
+	}
+	match := denied.FindStringSubmatch(status.Message)
+	if match == nil {
+		return Denial{}, false
+	}
+	return Denial{
+		Verb:      match[1],
+		Resource:  schema.GroupResource{Group: match[3], Resource: match[2]},
+		Unclaimed: strings.Contains(status.Message, unacceptedClaim) || strings.Contains(status.Message, noBinding),
+	}, true
+}

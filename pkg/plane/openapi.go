@@ -1,0 +1,154 @@
+package plane
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/cel/openapi/resolver"
+	"k8s.io/client-go/rest"
+	"k8s.io/kube-openapi/pkg/handler3"
+	"k8s.io/kube-openapi/pkg/spec3"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"k8s.io/utils/lru"
+)
+
+// maxSchemas is how many resolved schemas are kept, over all planes. Documents are not: that of the
+// core group alone takes tens of megabytes once parsed.
+const maxSchemas = 256
+
+const (
+	openAPIRoot  = "/openapi/v3"
+	schemaPrefix = "#/components/schemas/"
+	kindsOf      = "x-kubernetes-group-version-kind"
+	hashOf       = "hash"
+)
+
+// documents keeps resolved schemas under the hash of the document that they come from, so that a
+// changed document is another entry, and equal documents of different workspaces are one.
+type documents struct{ schemas *lru.Cache }
+
+type documentKind struct {
+	path, hash string
+	gvk        schema.GroupVersionKind
+}
+
+func newDocuments() *documents { return &documents{schemas: lru.New(maxSchemas)} }
+
+func (d *documents) get(location string, gvk schema.GroupVersionKind) (*spec.Schema, bool) {
+	key, ok := keyOf(location, gvk)
+	if !ok {
+		return nil, false
+	}
+	known, ok := d.schemas.Get(key)
+	if !ok {
+		return nil, false
+	}
+	return known.(*spec.Schema), true
+}
+
+func (d *documents) add(location string, gvk schema.GroupVersionKind, resolved *spec.Schema) {
+	if key, ok := keyOf(location, gvk); ok {
+		d.schemas.Add(key, resolved)
+	}
+}
+
+// keyOf is false for a document without a hash, which can't be known to be unchanged.
+func keyOf(location string, gvk schema.GroupVersionKind) (documentKind, bool) {
+	parsed, err := url.Parse(location)
+	if err != nil || parsed.Query().Get(hashOf) == "" {
+		return documentKind{}, false
+	}
+	return documentKind{parsed.Path, parsed.Query().Get(hashOf), gvk}, true
+}
+
+// readIndex reads where the plane's documents are, by group version, each with its hash. The
+// locations are relative to the plane.
+func readIndex(ctx context.Context, client rest.Interface) (map[string]string, error) {
+	data, err := client.Get().AbsPath(openAPIRoot).Do(ctx).Raw()
+	if err != nil {
+		return nil, err
+	}
+	var index handler3.OpenAPIV3Discovery
+	if err := json.Unmarshal(data, &index); err != nil {
+		return nil, fmt.Errorf("index of OpenAPI documents: %w", err)
+	}
+	locations := make(map[string]string, len(index.Paths))
+	for path, entry := range index.Paths {
+		_, query, _ := strings.Cut(entry.ServerRelativeURL, "?")
+		locations[path] = openAPIRoot + "/" + path + "?" + query
+	}
+	return locations, nil
+}
+
+// document is the OpenAPI v3 of one group version.
+type document struct {
+	schemas map[string]*spec.Schema
+	kinds   map[schema.GroupVersionKind]string
+}
+
+func readDocument(ctx context.Context, client rest.Interface, location string) (*document, error) {
+	parsed, err := url.Parse(location)
+	if err != nil {
+		return nil, fmt.Errorf("location of an OpenAPI document: %w", err)
+	}
+	request := client.Get().AbsPath(parsed.Path).SetHeader("Accept", runtime.ContentTypeJSON)
+	if hash := parsed.Query().Get(hashOf); hash != "" {
+		request.Param(hashOf, hash)
+	}
+	data, err := request.Do(ctx).Raw()
+	if err != nil {
+		return nil, err
+	}
+	var content struct {
+		Components *spec3.Components `json:"components"`
+	}
+	if err := json.Unmarshal(data, &content); err != nil {
+		return nil, fmt.Errorf("OpenAPI document %s: %w", parsed.Path, err)
+	}
+	if content.Components == nil {
+		content.Components = &spec3.Components{}
+	}
+	return newDocument(content.Components.Schemas)
+}
+
+func newDocument(schemas map[string]*spec.Schema) (*document, error) {
+	doc := &document{schemas: schemas, kinds: map[schema.GroupVersionKind]string{}}
+	for name, definition := range schemas {
+		var kinds []schema.GroupVersionKind
+		if err := definition.Extensions.GetObject(kindsOf, &kinds); err != nil {
+			return nil, fmt.Errorf("%s of %s: %w", kindsOf, name, err)
+		}
+		for _, gvk := range kinds {
+			doc.kinds[gvk] = name
+		}
+	}
+	return doc, nil
+}
+
+// resolve is the kind's schema with all references replaced by what they refer to; nil if the
+// document has no such kind.
+func (d *document) resolve(gvk schema.GroupVersionKind) (*spec.Schema, error) {
+	name, ok := d.kinds[gvk]
+	if !ok {
+		return nil, nil
+	}
+	return resolver.PopulateRefs(func(ref string) (*spec.Schema, bool) {
+		definition, ok := d.schemas[strings.TrimPrefix(ref, schemaPrefix)]
+		return definition, ok
+	}, name)
+}
+
+// groupVersionPath is how both discovery and the index name a group version.
+func groupVersionPath(gv schema.GroupVersion) string {
+	if gv.Group == "" {
+		return "api/" + gv.Version
+	}
+	return "apis/" + gv.Group + "/" + gv.Version
+}
+
+func isSubresource(name string) bool { return strings.Contains(name, "/") }

@@ -1,0 +1,154 @@
+package plane
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+)
+
+// ResourceType is what a plane says of a kind.
+type ResourceType struct {
+	// Schema has its references resolved and its x-kubernetes-* extensions. It is shared: don't change it.
+	Schema     *spec.Schema
+	GVR        schema.GroupVersionResource
+	Namespaced bool
+}
+
+// UnknownKindError says that a plane doesn't serve a kind.
+type UnknownKindError struct {
+	GVK    schema.GroupVersionKind
+	Target v1alpha1.Target
+}
+
+// Error names kind and plane.
+func (e *UnknownKindError) Error() string {
+	return fmt.Sprintf("the %s's API server serves no %s", e.Target, e.GVK)
+}
+
+// Schemas resolves kinds on one plane, as they are when it is made: make a new one for each
+// compilation. Not safe for concurrent use.
+type Schemas struct {
+	target    v1alpha1.Target
+	discovery discovery.DiscoveryInterface
+	documents *documents
+
+	index     map[string]string // group version path -> address of its document
+	resources map[schema.GroupVersion][]metav1.APIResource
+	parsed    map[string]*document
+}
+
+// Schemas reads which API groups the target's plane serves. The kinds of a consumer's plane are
+// taken from the provider's workspace: which consumers there will be isn't known when a blueprint is
+// compiled, and claims name kinds that the provider has bound itself.
+func (s *Set) Schemas(ctx context.Context, target v1alpha1.Target, export v1alpha1.ExportKey) (*Schemas, error) {
+	at := target
+	if target == v1alpha1.TargetConsumer {
+		at = v1alpha1.TargetProvider
+	}
+	address, err := s.address(ctx, at, export, "")
+	if err != nil {
+		return nil, err
+	}
+	client, err := discovery.NewDiscoveryClientForConfigAndClient(address.at(), address.client)
+	if err != nil {
+		return nil, fmt.Errorf("client for %s: %w", address.base, err)
+	}
+	schemas := &Schemas{
+		target: target, discovery: client, documents: s.documents,
+		resources: map[schema.GroupVersion][]metav1.APIResource{},
+		parsed:    map[string]*document{},
+	}
+	if schemas.index, err = readIndex(ctx, client.RESTClient()); err != nil {
+		return nil, reach(err)
+	}
+	return schemas, nil
+}
+
+// Resolve says what the plane serves as gvk. It fails with *UnknownKindError if nothing.
+func (s *Schemas) Resolve(ctx context.Context, gvk schema.GroupVersionKind) (*ResourceType, error) {
+	resource, err := s.resource(ctx, gvk)
+	if err != nil {
+		return nil, err
+	}
+	resolved, err := s.schema(ctx, gvk)
+	if err != nil {
+		return nil, err
+	}
+	return &ResourceType{
+		Schema:     resolved,
+		GVR:        gvk.GroupVersion().WithResource(resource.Name),
+		Namespaced: resource.Namespaced,
+	}, nil
+}
+
+// resource finds the kind in the plane's discovery.
+func (s *Schemas) resource(ctx context.Context, gvk schema.GroupVersionKind) (*metav1.APIResource, error) {
+	served, ok := s.resources[gvk.GroupVersion()]
+	if !ok {
+		list, err := s.list(ctx, gvk.GroupVersion())
+		if IsNotServed(err) {
+			return nil, &UnknownKindError{GVK: gvk, Target: s.target}
+		}
+		if err != nil {
+			return nil, reach(err)
+		}
+		served = list.APIResources
+		s.resources[gvk.GroupVersion()] = served
+	}
+	for i := range served {
+		if served[i].Kind == gvk.Kind && !isSubresource(served[i].Name) {
+			return &served[i], nil
+		}
+	}
+	return nil, &UnknownKindError{GVK: gvk, Target: s.target}
+}
+
+// list reads the resources of a group version, under the caller's deadline, which the discovery
+// client's own method has no place for.
+func (s *Schemas) list(ctx context.Context, gv schema.GroupVersion) (*metav1.APIResourceList, error) {
+	list := &metav1.APIResourceList{}
+	return list, s.discovery.RESTClient().Get().AbsPath("/" + groupVersionPath(gv)).Do(ctx).Into(list)
+}
+
+// schema finds the kind in the plane's OpenAPI v3.
+func (s *Schemas) schema(ctx context.Context, gvk schema.GroupVersionKind) (*spec.Schema, error) {
+	location, ok := s.index[groupVersionPath(gvk.GroupVersion())]
+	if !ok {
+		return nil, &UnknownKindError{GVK: gvk, Target: s.target}
+	}
+	if known, ok := s.documents.get(location, gvk); ok {
+		return known, nil
+	}
+	doc, err := s.document(ctx, location)
+	if err != nil {
+		return nil, err
+	}
+	resolved, err := doc.resolve(gvk)
+	if err != nil {
+		return nil, fmt.Errorf("schema of %s: %w", gvk, err)
+	}
+	if resolved == nil {
+		return nil, &UnknownKindError{GVK: gvk, Target: s.target}
+	}
+	s.documents.add(location, gvk, resolved)
+	return resolved, nil
+}
+
+// document reads and parses a group version's document, once.
+func (s *Schemas) document(ctx context.Context, location string) (*document, error) {
+	if doc, ok := s.parsed[location]; ok {
+		return doc, nil
+	}
+	doc, err := readDocument(ctx, s.discovery.RESTClient(), location)
+	if err != nil {
+		return nil, reach(err)
+	}
+	s.parsed[location] = doc
+	return doc, nil
+}

@@ -1,0 +1,109 @@
+package plane
+
+import (
+	"context"
+	"time"
+
+	"github.com/kcp-dev/logicalcluster/v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/cache"
+
+	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+)
+
+// allConsumers is the cluster of reads over all consumers of an export.
+const allConsumers logicalcluster.Name = "*"
+
+// Backoff of a watch that can't be started: short at first, because an export that was just bound or
+// a kind that was just published is served a moment later; at most a few seconds, because children
+// that change meanwhile are noticed only then.
+const (
+	watchRetryFirst = 200 * time.Millisecond
+	watchRetryMost  = 5 * time.Second
+	watchRetrySteps = 6
+)
+
+// Watch implements Sources. It asks for metadata only, so that neither Secrets nor large specs travel
+// or stay in memory; of each child it keeps what identifies it.
+func (s *Set) Watch(ctx context.Context, target v1alpha1.Target, export v1alpha1.ExportKey, blueprintLabel string, gvr schema.GroupVersionResource, handle func(watch.EventType, *unstructured.Unstructured)) error {
+	if target == v1alpha1.TargetHost && s.host == nil {
+		return ErrNoHost
+	}
+	source := &source{
+		resource: func(ctx context.Context) (metadata.ResourceInterface, error) {
+			return s.metadata(ctx, target, export, gvr)
+		},
+		selector: labels.Set{v1alpha1.LabelBlueprint: blueprintLabel}.String(),
+	}
+	reflector := cache.NewReflectorWithOptions(source, &metav1.PartialObjectMetadata{}, newHerald(gvr, handle), cache.ReflectorOptions{
+		Name: string(target) + " " + gvr.String() + " of " + export.String(),
+		Backoff: &wait.Backoff{
+			Duration: watchRetryFirst, Cap: watchRetryMost, Steps: watchRetrySteps, Factor: 2, Jitter: 0.5,
+		},
+	})
+	reflector.RunWithContext(ctx)
+	return nil
+}
+
+// metadata is a client for the resource. It is made for each list and watch, since the address of a
+// virtual workspace may change, or not be known yet.
+func (s *Set) metadata(ctx context.Context, target v1alpha1.Target, export v1alpha1.ExportKey, gvr schema.GroupVersionResource) (metadata.ResourceInterface, error) {
+	address, err := s.address(ctx, target, export, allConsumers)
+	if err != nil {
+		return nil, err
+	}
+	client, err := metadata.NewForConfigAndClient(address.at(), address.client)
+	if err != nil {
+		return nil, err
+	}
+	return client.Resource(gvr), nil
+}
+
+// source lists and watches one resource, with a label selector.
+type source struct {
+	resource func(context.Context) (metadata.ResourceInterface, error)
+	selector string
+}
+
+var _ cache.ListerWatcherWithContext = &source{}
+
+// IsWatchListSemanticsUnSupported makes the reflector list before it watches: virtual workspaces don't
+// promise the bookmark that ends a streamed list.
+func (*source) IsWatchListSemanticsUnSupported() bool { return true }
+
+// ListWithContext implements cache.ListerWatcherWithContext.
+func (s *source) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	resource, err := s.resource(ctx)
+	if err != nil {
+		return nil, err
+	}
+	options.LabelSelector = s.selector
+	return resource.List(ctx, options)
+}
+
+// WatchWithContext implements cache.ListerWatcherWithContext.
+func (s *source) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	resource, err := s.resource(ctx)
+	if err != nil {
+		return nil, err
+	}
+	options.LabelSelector = s.selector
+	return resource.Watch(ctx, options)
+}
+
+// List implements cache.ListerWatcher, which the reflector's constructor asks for.
+func (s *source) List(options metav1.ListOptions) (runtime.Object, error) {
+	return s.ListWithContext(context.Background(), options)
+}
+
+// Watch implements cache.ListerWatcher.
+func (s *source) Watch(options metav1.ListOptions) (watch.Interface, error) {
+	return s.WatchWithContext(context.Background(), options)
+}
