@@ -46,7 +46,7 @@ type NodePlan struct {
 	Children []Child
 	// Waiting is set if Pending, and if Desired and observed but not ready.
 	Waiting *Waiting
-	// Err is set if Failed.
+	// Err is set if Failed, and if Desired and a readyWhen fails on what is observed.
 	Err *ExpressionError
 	// Ready is set when all children are observed and every readyWhen holds.
 	Ready bool

@@ -62,7 +62,7 @@ type Pass interface {
 	// The objects belong to the pass until it ends. The caller may rename and mark them in place,
 	// and must have done so before Observe.
 	Desired(id v1alpha1.NodeID) ([]*unstructured.Unstructured, error)
-	// Observe gives the node's objects as they exist, in the order of Desired.
+	// Observe gives those of the node's objects that exist, in the order of Desired.
 	Observe(id v1alpha1.NodeID, objects []*unstructured.Unstructured)
 	// Ready evaluates readyWhen on what was observed: nil if all hold.
 	Ready(id v1alpha1.NodeID) error

@@ -1,0 +1,36 @@
+package kro
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+)
+
+// Schemas knows the kinds that are served on each plane.
+type Schemas interface {
+	// Resolve returns the kind as the target's plane serves it. It fails with *KindNotFoundError if
+	// the plane doesn't serve it; any other error means that it isn't known.
+	Resolve(target v1alpha1.Target, gvk schema.GroupVersionKind) (Kind, error)
+}
+
+// Kind is a kind that children can have.
+type Kind struct {
+	GVR        schema.GroupVersionResource
+	Namespaced bool
+	// Schema is the kind's OpenAPI schema with all references resolved. It is not changed.
+	Schema *spec.Schema
+}
+
+// KindNotFoundError says that a plane doesn't serve a kind.
+type KindNotFoundError struct {
+	Target v1alpha1.Target
+	GVK    schema.GroupVersionKind
+}
+
+// Error names kind and plane.
+func (e *KindNotFoundError) Error() string {
+	return fmt.Sprintf("the %s plane serves no kind %s in %s", e.Target, e.GVK.Kind, e.GVK.GroupVersion())
+}
