@@ -3,6 +3,7 @@ package registry
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"k8s.io/apiserver/pkg/registry/rest"
 
@@ -19,6 +20,8 @@ type Served struct {
 	Kind *kind.Kind
 	// Storage is the routing table: "databases" and "databases/status".
 	Storage map[string]rest.Storage
+	// Records is the stored objects of the kind.
+	Records *Records
 	// Program composes the kind's instances; nil for the blueprint kind itself.
 	Program *engine.Program
 }
@@ -27,6 +30,7 @@ type Served struct {
 // looked up stays usable for the request that looked it up.
 type Catalog struct {
 	exports sync.Map // v1alpha1.ExportKey -> *Served
+	held    sync.Map // v1alpha1.ExportKey -> struct{}: known, but not served (yet)
 	synced  atomic.Bool
 }
 
@@ -40,10 +44,26 @@ func (c *Catalog) Lookup(key v1alpha1.ExportKey) (*Served, bool) {
 }
 
 // Set starts serving, or swaps what is served.
-func (c *Catalog) Set(served *Served) { c.exports.Store(served.Export, served) }
+func (c *Catalog) Set(served *Served) {
+	c.exports.Store(served.Export, served)
+	c.held.Delete(served.Export)
+}
 
-// Remove stops serving the export.
-func (c *Catalog) Remove(key v1alpha1.ExportKey) { c.exports.Delete(key) }
+// Hold records that an export exists although it can't be served now: its blueprint could not be
+// loaded. It is answered with 503, since its instances are there.
+func (c *Catalog) Hold(key v1alpha1.ExportKey) { c.held.Store(key, struct{}{}) }
+
+// Held says whether the export exists and can't be served now.
+func (c *Catalog) Held(key v1alpha1.ExportKey) bool {
+	_, held := c.held.Load(key)
+	return held
+}
+
+// Remove forgets the export.
+func (c *Catalog) Remove(key v1alpha1.ExportKey) {
+	c.exports.Delete(key)
+	c.held.Delete(key)
+}
 
 // MarkSynced records that all stored blueprints have been loaded once. Until then an unknown export
 // is answered with 503, never with 404: kcp's garbage collector takes 404 for proof.
@@ -55,4 +75,14 @@ func (c *Catalog) Synced() bool { return c.synced.Load() }
 // Range calls visit for each export until it returns false.
 func (c *Catalog) Range(visit func(*Served) bool) {
 	c.exports.Range(func(_, value any) bool { return visit(value.(*Served)) })
+}
+
+// drainTime is how long the storage of a kind outlives its replacement: longer than any request but a
+// watch, which ends and starts anew.
+const drainTime = 90 * time.Second
+
+// DestroyLater stops the caches of storage that isn't looked up any more, once the requests that
+// still use it have ended.
+func DestroyLater(served *Served) {
+	time.AfterFunc(drainTime, served.Records.Destroy)
 }

@@ -1,0 +1,66 @@
+package blueprint
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/kcp-dev/logicalcluster/v3"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+	"go.opendefense.cloud/krop/pkg/engine"
+	"go.opendefense.cloud/krop/pkg/engine/kro"
+)
+
+// Compiler compiles blueprints against the kinds that their workspace serves. Safe for concurrent use.
+type Compiler struct {
+	// Schemas reads what the planes of a workspace's blueprints serve, as it is now.
+	Schemas func(ctx context.Context, workspace logicalcluster.Name) (kro.Schemas, error)
+	// Claims derives what consumers will be asked for.
+	Claims func(ctx context.Context, program *engine.Program) ([]v1alpha1.PermissionClaim, field.ErrorList)
+	// Limits bound what one blueprint may ask for.
+	Limits kro.Limits
+}
+
+// Compiled is a blueprint that compiles, with what its consumers will be asked for.
+type Compiled struct {
+	Program *engine.Program
+	Claims  []v1alpha1.PermissionClaim
+}
+
+// Compile compiles a blueprint of the workspace. What is wrong with it comes back as one Invalid
+// Status with all causes; anything else says that it could not be known now.
+func (c *Compiler) Compile(ctx context.Context, workspace logicalcluster.Name, blueprint *v1alpha1.ResourceGraphDefinition) (*Compiled, error) {
+	schemas, err := c.Schemas(ctx, workspace)
+	if err != nil {
+		return nil, unavailable(fmt.Sprintf("the kinds that workspace %s serves can't be read", workspace), err)
+	}
+	program, errs := kro.Compile(blueprint, v1alpha1.ExportKey{Cluster: workspace}, schemas, c.Limits)
+	if len(errs) > 0 {
+		return nil, invalid(blueprint.Name, errs)
+	}
+	program.Export.Name = program.CRD.Name
+	claims, errs := c.Claims(ctx, program)
+	if len(errs) > 0 {
+		return nil, invalid(blueprint.Name, errs)
+	}
+	return &Compiled{Program: program, Claims: claims}, nil
+}
+
+func invalid(name string, errs field.ErrorList) error {
+	return apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("ResourceGraphDefinition").GroupKind(), name, errs)
+}
+
+// retryAfterSeconds is when a client that was refused because something can't be reached is told to try again.
+const retryAfterSeconds = 2
+
+// unavailable passes a Status on (it says more), and makes anything else a 503 that is worth a retry.
+func unavailable(what string, cause error) error {
+	if _, isStatus := cause.(apierrors.APIStatus); isStatus {
+		return cause
+	}
+	status := apierrors.NewServiceUnavailable(fmt.Sprintf("%s: %v", what, cause))
+	status.ErrStatus.Details.RetryAfterSeconds = retryAfterSeconds
+	return status
+}

@@ -1,0 +1,151 @@
+package blueprint
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage/names"
+
+	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+	"go.opendefense.cloud/krop/pkg/registry"
+	"go.opendefense.cloud/krop/pkg/registry/kind"
+)
+
+var (
+	_ rest.StandardStorage      = &REST{}
+	_ rest.ShortNamesProvider   = &REST{}
+	_ rest.CategoriesProvider   = &REST{}
+	_ rest.SingularNameProvider = &REST{}
+)
+
+// REST is the storage of ResourceGraphDefinitions. Create and Update compile and publish; Delete
+// refuses while instances exist.
+type REST struct {
+	*genericregistry.Store
+	kind     *kind.Kind
+	export   v1alpha1.ExportKey
+	records  *registry.Records
+	locks    *registry.Locks
+	compiler *Compiler
+	offering *Offering
+}
+
+// Config is what the storage of blueprints is made from.
+type Config struct {
+	Kind     *kind.Kind
+	Store    *kind.Store
+	Export   v1alpha1.ExportKey
+	Locks    *registry.Locks
+	Compiler *Compiler
+	Offering *Offering
+}
+
+// NewREST makes the storage of blueprints.
+func NewREST(config Config) *REST {
+	return &REST{
+		Store:    config.Store.Main,
+		kind:     config.Kind,
+		export:   config.Export,
+		records:  registry.NewRecords(config.Export, config.Kind, config.Store, config.Locks),
+		locks:    config.Locks,
+		compiler: config.Compiler,
+		offering: config.Offering,
+	}
+}
+
+// Records is the stored blueprints as the loop sees them.
+func (r *REST) Records() *registry.Records { return r.records }
+
+// ShortNames implements rest.ShortNamesProvider.
+func (r *REST) ShortNames() []string { return r.kind.ShortNames() }
+
+// Categories implements rest.CategoriesProvider.
+func (r *REST) Categories() []string { return r.kind.Categories() }
+
+// Create compiles a blueprint, stores and publishes it.
+func (r *REST) Create(ctx context.Context, object runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
+	blueprint := asObject(object)
+	if blueprint.GetName() == "" && blueprint.GetGenerateName() != "" {
+		blueprint.SetName(names.SimpleNameGenerator.GenerateName(blueprint.GetGenerateName()))
+	}
+	work, err := r.begin(ctx, blueprint.GetName(), isDryRun(options.DryRun))
+	if err != nil {
+		return nil, err
+	}
+	defer work.unlock()
+	stored, err := r.Store.Create(ctx, blueprint, func(ctx context.Context, copied runtime.Object) error {
+		if validate != nil {
+			if err := validate(ctx, copied); err != nil {
+				return err
+			}
+		}
+		return work.admit(ctx, blueprint)
+	}, options)
+	if err != nil {
+		return nil, err
+	}
+	return work.publish(ctx, asObject(stored))
+}
+
+// Update serves PUT and every kind of PATCH, and the create that a server-side apply may be.
+func (r *REST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	work, err := r.begin(ctx, name, isDryRun(options.DryRun))
+	if err != nil {
+		return nil, false, err
+	}
+	defer work.unlock()
+	captured := &registry.CapturedInfo{UpdatedObjectInfo: info}
+	stored, created, err := r.Store.Update(ctx, name, captured,
+		func(ctx context.Context, copied runtime.Object) error {
+			if createValidation != nil {
+				if err := createValidation(ctx, copied); err != nil {
+					return err
+				}
+			}
+			return work.admit(ctx, captured.Object)
+		},
+		func(ctx context.Context, copied, old runtime.Object) error {
+			if updateValidation != nil {
+				if err := updateValidation(ctx, copied, old); err != nil {
+					return err
+				}
+			}
+			if asObject(old).GetDeletionTimestamp() != nil {
+				return nil
+			}
+			return work.admit(ctx, captured.Object)
+		},
+		forceAllowCreate, options)
+	if err != nil {
+		return nil, false, err
+	}
+	if asObject(stored).GetDeletionTimestamp() != nil {
+		return stored, created, nil
+	}
+	answer, err := work.publish(ctx, asObject(stored))
+	return answer, created, err
+}
+
+func asObject(object any) *unstructured.Unstructured {
+	out, _ := object.(*unstructured.Unstructured)
+	return out
+}
+
+func isDryRun(dryRun []string) bool { return len(dryRun) > 0 }
+
+func (r *REST) begin(ctx context.Context, name string, dryRun bool) (*write, error) {
+	key, err := registry.KeyIn(ctx, r.export, name)
+	if err != nil {
+		return nil, err
+	}
+	unlock, err := r.locks.Lock(ctx, key)
+	if err != nil {
+		return nil, apierrors.NewTimeoutError("another write of blueprint "+name+" is still being published", retryAfterSeconds)
+	}
+	return &write{rest: r, key: key, dryRun: dryRun, unlock: unlock}, nil
+}

@@ -1,0 +1,81 @@
+package blueprint
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+)
+
+// compiledStatus is the status of a blueprint that has compiled and isn't published yet.
+func compiledStatus(compiled *Compiled, generation int64) func(*v1alpha1.ResourceGraphDefinitionStatus) {
+	return func(status *v1alpha1.ResourceGraphDefinitionStatus) {
+		status.ExportedAPI = compiled.Program.Export.Name
+		status.ObservedGeneration = generation
+		status.PermissionClaims = compiled.Claims
+		set(status, generation, condition(v1alpha1.ConditionCompiled, metav1.ConditionTrue, v1alpha1.ReasonCompiled, "the blueprint compiles"))
+		if status.ObservedSpecHash != compiled.Program.SpecHash {
+			set(status, generation, condition(v1alpha1.ConditionPublished, metav1.ConditionUnknown, v1alpha1.ReasonPending, "about to be published"))
+		}
+		summarize(status, generation)
+	}
+}
+
+// publishedStatus is the status of a blueprint that its export offers.
+func publishedStatus(compiled *Compiled, generation int64, identityHash string) func(*v1alpha1.ResourceGraphDefinitionStatus) {
+	return func(status *v1alpha1.ResourceGraphDefinitionStatus) {
+		compiledStatus(compiled, generation)(status)
+		status.ObservedSpecHash = compiled.Program.SpecHash
+		status.IdentityHash = identityHash
+		set(status, generation, condition(v1alpha1.ConditionPublished, metav1.ConditionTrue, v1alpha1.ReasonPublished,
+			"consumers can bind APIExport "+compiled.Program.Export.Name))
+		if meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionServing) == nil {
+			set(status, generation, condition(v1alpha1.ConditionServing, metav1.ConditionUnknown, v1alpha1.ReasonNoBinding,
+				"known once the export has been bound for the first time"))
+		}
+		summarize(status, generation)
+	}
+}
+
+// failedStatus is the status of a blueprint of which one step failed.
+func failedStatus(conditionType, reason string, generation int64, cause error) func(*v1alpha1.ResourceGraphDefinitionStatus) {
+	return func(status *v1alpha1.ResourceGraphDefinitionStatus) {
+		set(status, generation, condition(conditionType, metav1.ConditionFalse, reason, cause.Error()))
+		summarize(status, generation)
+	}
+}
+
+// servingStatus is the status after kcp was seen, or seen not, to route the kind to krop.
+func servingStatus(routed bool, message string, generation int64) func(*v1alpha1.ResourceGraphDefinitionStatus) {
+	return func(status *v1alpha1.ResourceGraphDefinitionStatus) {
+		verdict, reason := metav1.ConditionTrue, v1alpha1.ReasonServing
+		if !routed {
+			verdict, reason = metav1.ConditionFalse, v1alpha1.ReasonNotRouted
+		}
+		set(status, generation, condition(v1alpha1.ConditionServing, verdict, reason, message))
+		summarize(status, generation)
+	}
+}
+
+// summarize sets Ready: false for the first step that is not true, except that Serving may be unknown
+// as long as nobody has bound the export.
+func summarize(status *v1alpha1.ResourceGraphDefinitionStatus, generation int64) {
+	ready := condition(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonComplete, "compiled and published")
+	for _, step := range []string{v1alpha1.ConditionCompiled, v1alpha1.ConditionPublished, v1alpha1.ConditionServing} {
+		found := meta.FindStatusCondition(status.Conditions, step)
+		if found == nil || found.Status == metav1.ConditionTrue {
+			continue
+		}
+		if step == v1alpha1.ConditionServing && found.Status == metav1.ConditionUnknown {
+			continue
+		}
+		ready = condition(v1alpha1.ConditionReady, metav1.ConditionFalse, found.Reason, found.Message)
+		break
+	}
+	set(status, generation, ready)
+}
+
+func set(status *v1alpha1.ResourceGraphDefinitionStatus, generation int64, condition metav1.Condition) {
+	condition.ObservedGeneration = generation
+	meta.SetStatusCondition(&status.Conditions, condition)
+}

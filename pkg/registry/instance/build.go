@@ -1,0 +1,74 @@
+package instance
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+	"go.opendefense.cloud/krop/pkg/compose"
+	"go.opendefense.cloud/krop/pkg/engine"
+	"go.opendefense.cloud/krop/pkg/registry"
+	"go.opendefense.cloud/krop/pkg/registry/kind"
+)
+
+// Builder makes the storage of composed kinds. Safe for concurrent use.
+type Builder struct {
+	// NewStore makes the store of an export's kind.
+	NewStore   func(k *kind.Kind, export v1alpha1.ExportKey) (*kind.Store, error)
+	Composer   Composer
+	Namespaces Namespaces
+	Locks      *registry.Locks
+	// Timeout bounds composing within one request.
+	Timeout time.Duration
+	// Composed tells the loop what a request has written. May be nil.
+	Composed func(key v1alpha1.InstanceKey, result *compose.Result, err error)
+}
+
+// Build makes the storage of a program's instances.
+func (b *Builder) Build(program *engine.Program) (*registry.Served, error) {
+	k, err := kind.New(program.CRD)
+	if err != nil {
+		return nil, fmt.Errorf("kind %s: %w", program.CRD.Spec.Names.Kind, err)
+	}
+	store, err := b.NewStore(k, program.Export)
+	if err != nil {
+		return nil, fmt.Errorf("store of %s: %w", program.Export.Name, err)
+	}
+	main := NewREST(Config{
+		Kind: k, Store: store, Program: program,
+		Composer: b.Composer, Namespaces: b.Namespaces, Locks: b.Locks,
+		Timeout: b.Timeout, Composed: b.Composed,
+	})
+	return served(program, main), nil
+}
+
+// Swap replaces the program of what is served, if the kind stays the same; if not, ok is false.
+// Requests in flight finish with the program they began with.
+func (b *Builder) Swap(present *registry.Served, program *engine.Program) (swapped *registry.Served, ok bool, err error) {
+	k, err := kind.New(program.CRD)
+	if err != nil {
+		return nil, false, fmt.Errorf("kind %s: %w", program.CRD.Spec.Names.Kind, err)
+	}
+	main, isInstance := present.Storage[present.Kind.GVR().Resource].(*REST)
+	if !isInstance || !present.Kind.EqualSchema(k) {
+		return nil, false, nil
+	}
+	main.Swap(program)
+	return served(program, main), true, nil
+}
+
+func served(program *engine.Program, main *REST) *registry.Served {
+	resource := main.config.Kind.GVR().Resource
+	return &registry.Served{
+		Export:  program.Export,
+		Kind:    main.config.Kind,
+		Program: program,
+		Records: main.records,
+		Storage: map[string]rest.Storage{
+			resource:             main,
+			resource + "/status": NewStatusREST(main),
+		},
+	}
+}

@@ -1,0 +1,67 @@
+package instance
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/kcp-dev/logicalcluster/v3"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/klog/v2"
+
+	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+	"go.opendefense.cloud/krop/pkg/plane"
+)
+
+var namespaceResource = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+
+// PlaneNamespaces reads namespaces through the consumer's plane, for which every blueprint of a
+// namespaced kind claims namespaces.
+type PlaneNamespaces struct {
+	Planes plane.Planes
+}
+
+var _ Namespaces = PlaneNamespaces{}
+
+// Check implements Namespaces. A consumer that has not accepted the claim keeps krop from knowing;
+// then children that the namespace can't take are what is refused.
+func (n PlaneNamespaces) Check(ctx context.Context, export v1alpha1.ExportKey, consumer logicalcluster.Name, name string) error {
+	consumerPlane, err := n.Planes.For(ctx, v1alpha1.TargetConsumer, export, consumer)
+	if err != nil {
+		return apierrors.NewServiceUnavailable(fmt.Sprintf("can't look at namespace %q in the consumer's workspace: %v", name, err))
+	}
+	namespace, err := consumerPlane.Get(ctx, plane.Object{GVR: namespaceResource, Name: name})
+	switch {
+	case apierrors.IsForbidden(err):
+		klog.FromContext(ctx).V(4).Info("namespaces can't be read: claim not accepted", "export", export.String(), "cluster", consumer)
+		return nil
+	case apierrors.IsNotFound(err):
+		return apierrors.NewNotFound(namespaceResource.GroupResource(), name)
+	case err != nil:
+		return apierrors.NewServiceUnavailable(fmt.Sprintf("can't look at namespace %q in the consumer's workspace: %v", name, err))
+	}
+	return refuseTerminating(namespace)
+}
+
+func refuseTerminating(namespace *unstructured.Unstructured) error {
+	if namespace.GetDeletionTimestamp() == nil {
+		return nil
+	}
+	name := namespace.GetName()
+	refusal := apierrors.NewForbidden(namespaceResource.GroupResource(), name,
+		fmt.Errorf("unable to create new content in namespace %s because it is being terminated", name))
+	refusal.ErrStatus.Details.Causes = append(refusal.ErrStatus.Details.Causes, terminatingCause(name))
+	return refusal
+}
+
+// terminatingCause is what kube-apiserver answers with, and what namespace controllers look for.
+func terminatingCause(name string) metav1.StatusCause {
+	return metav1.StatusCause{
+		Type:    corev1.NamespaceTerminatingCause,
+		Message: fmt.Sprintf("namespace %s is being terminated", name),
+		Field:   "metadata.namespace",
+	}
+}

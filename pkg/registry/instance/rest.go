@@ -1,0 +1,87 @@
+package instance
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/kcp-dev/logicalcluster/v3"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+	"go.opendefense.cloud/krop/pkg/compose"
+	"go.opendefense.cloud/krop/pkg/engine"
+	"go.opendefense.cloud/krop/pkg/registry"
+	"go.opendefense.cloud/krop/pkg/registry/kind"
+)
+
+var (
+	_ rest.StandardStorage      = &REST{}
+	_ rest.ShortNamesProvider   = &REST{}
+	_ rest.CategoriesProvider   = &REST{}
+	_ rest.SingularNameProvider = &REST{}
+	_ rest.Getter               = &StatusREST{}
+)
+
+// Composer is what the way of a write asks of pkg/compose.
+type Composer interface {
+	Preflight(ctx context.Context, request compose.Request) (*compose.Result, error)
+	Apply(ctx context.Context, request compose.Request, intent compose.Intent) (*compose.Result, error)
+}
+
+// Namespaces says whether a namespace of a consumer's workspace can take new instances.
+type Namespaces interface {
+	// Check fails with a Status if the namespace is known not to exist, or to be terminating.
+	Check(ctx context.Context, export v1alpha1.ExportKey, consumer logicalcluster.Name, namespace string) error
+}
+
+// Config is what the storage of one kind is made from.
+type Config struct {
+	Kind       *kind.Kind
+	Store      *kind.Store
+	Program    *engine.Program
+	Composer   Composer
+	Namespaces Namespaces
+	Locks      *registry.Locks
+	// Timeout bounds composing within one request. It has to stay below the server's own limit for
+	// requests, so that what is wrong is answered rather than cut off.
+	Timeout time.Duration
+	// Composed tells the loop what a request has written, so that it carries on from there. May be nil.
+	Composed func(key v1alpha1.InstanceKey, result *compose.Result, err error)
+}
+
+// REST is the storage of one composed kind. Reads, watches and deletes are those of the generic
+// store; Create and Update compose.
+type REST struct {
+	*genericregistry.Store
+	config  Config
+	program atomic.Pointer[engine.Program]
+	records *registry.Records
+}
+
+// NewREST makes the storage of a kind.
+func NewREST(config Config) *REST {
+	r := &REST{Store: config.Store.Main, config: config, records: registry.NewRecords(config.Program.Export, config.Kind, config.Store, config.Locks)}
+	r.program.Store(config.Program)
+	return r
+}
+
+// Swap makes later requests compose with another program. Requests in flight finish with the one they began with.
+func (r *REST) Swap(program *engine.Program) { r.program.Store(program) }
+
+// Records is the stored instances as the loop sees them.
+func (r *REST) Records() *registry.Records { return r.records }
+
+// ShortNames implements rest.ShortNamesProvider.
+func (r *REST) ShortNames() []string { return r.config.Kind.ShortNames() }
+
+// Categories implements rest.CategoriesProvider.
+func (r *REST) Categories() []string { return r.config.Kind.Categories() }
+
+// asInstance returns the stored form of a served object.
+func asInstance(object any) *unstructured.Unstructured {
+	instance, _ := object.(*unstructured.Unstructured)
+	return instance
+}

@@ -1,0 +1,120 @@
+package instance
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/warning"
+
+	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+	"go.opendefense.cloud/krop/pkg/compose"
+	"go.opendefense.cloud/krop/pkg/engine"
+	"go.opendefense.cloud/krop/pkg/registry"
+)
+
+// write is one request's way through composing: from the lock to the answer. It keeps the program
+// that it began with, whatever is swapped meanwhile.
+type write struct {
+	rest    *REST
+	key     v1alpha1.InstanceKey
+	program *engine.Program
+	dryRun  bool
+	unlock  func()
+}
+
+// begin takes the instance's lock. The caller must call end.
+func (r *REST) begin(ctx context.Context, name string, dryRun bool) (*write, error) {
+	key, err := registry.KeyIn(ctx, r.program.Load().Export, name)
+	if err != nil {
+		return nil, err
+	}
+	unlock, err := r.config.Locks.Lock(ctx, key)
+	if err != nil {
+		return nil, apierrors.NewTimeoutError(fmt.Sprintf("another write of %s/%s is still being composed", key.Namespace, key.Name), 1)
+	}
+	return &write{rest: r, key: key, program: r.program.Load(), dryRun: dryRun, unlock: unlock}, nil
+}
+
+func (w *write) end() { w.unlock() }
+
+// admitNew composes an instance that isn't stored yet.
+func (w *write) admitNew(ctx context.Context, instance *unstructured.Unstructured) error {
+	if w.key.Namespace != "" {
+		if err := w.rest.config.Namespaces.Check(ctx, w.key.Export, w.key.Cluster, w.key.Namespace); err != nil {
+			return err
+		}
+	}
+	return w.admit(ctx, instance)
+}
+
+// admitChanged composes a stored instance anew. One that is being deleted isn't composed any more.
+func (w *write) admitChanged(ctx context.Context, instance, old *unstructured.Unstructured) error {
+	if old.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	return w.admit(ctx, instance)
+}
+
+// admit runs preflight and, if it passes, puts finalizer, inventory and status into the object that
+// is about to be stored. Nothing is written anywhere before it has passed.
+func (w *write) admit(ctx context.Context, instance *unstructured.Unstructured) error {
+	ctx, cancel := context.WithTimeout(ctx, w.rest.config.Timeout)
+	defer cancel()
+	result, err := w.rest.config.Composer.Preflight(ctx, w.request(instance))
+	if err != nil {
+		return err
+	}
+	addWarnings(ctx, result.Warnings)
+	before := instance.DeepCopy()
+	instance.Object = result.Instance.Object
+	if errs := w.rest.config.Kind.Normalize(instance); len(errs) > 0 {
+		return apierrors.NewInvalid(w.rest.config.Kind.GVK().GroupKind(), instance.GetName(), errs)
+	}
+	registry.OwnStatus(w.rest.config.Kind, before, instance)
+	return nil
+}
+
+// carryOn applies what the stored instance says, and answers with the instance as it is afterwards.
+// The instance is stored: from here on a failure is a condition and a warning, and the loop's work.
+func (w *write) carryOn(ctx context.Context, stored *unstructured.Unstructured) (runtime.Object, error) {
+	if w.dryRun {
+		return stored, nil
+	}
+	applying, cancel := context.WithTimeout(ctx, w.rest.config.Timeout)
+	defer cancel()
+	result, err := w.rest.config.Composer.Apply(applying, w.request(stored), w.rest.records)
+	if w.rest.config.Composed != nil {
+		w.rest.config.Composed(w.key, result, err)
+	}
+	if err != nil {
+		return w.answerAsStored(ctx, stored, err)
+	}
+	addWarnings(ctx, result.Warnings)
+	return result.Instance, nil
+}
+
+// answerAsStored answers when composing had to stop after the instance was stored.
+func (w *write) answerAsStored(ctx context.Context, stored *unstructured.Unstructured, cause error) (runtime.Object, error) {
+	if !apierrors.IsConflict(cause) { // with a conflict, somebody has written a newer intent, and composes it
+		addWarnings(ctx, []string{fmt.Sprintf("stored, but not all children could be written yet; krop goes on with it: %v", cause)})
+	}
+	current, err := w.rest.Store.Get(ctx, w.key.Name, &metav1.GetOptions{})
+	if err != nil {
+		return stored, nil
+	}
+	return current, nil
+}
+
+func (w *write) request(instance *unstructured.Unstructured) compose.Request {
+	return compose.Request{Program: w.program, Consumer: w.key.Cluster, Instance: instance}
+}
+
+func addWarnings(ctx context.Context, warnings []string) {
+	for _, text := range warnings {
+		warning.AddWarning(ctx, "", text)
+	}
+}
