@@ -11,6 +11,9 @@ const (
 	LabelBlueprint = "krop.opendefense.cloud/blueprint"
 	// LabelNode holds the id of the child's node in the blueprint.
 	LabelNode = "krop.opendefense.cloud/node"
+	// LabelProviderCluster holds the logical cluster of the blueprint's workspace. It tells apart, on a host
+	// that providers or several krops share, whose blueprint of a name a child is of.
+	LabelProviderCluster = "krop.opendefense.cloud/provider-cluster"
 )
 
 const (

@@ -1,0 +1,197 @@
+package gc
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/lru"
+
+	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+	"go.opendefense.cloud/krop/pkg/engine"
+)
+
+// reconsiderPause is the least time between two looks at which watches are needed: a burst of bindings or of
+// new inventories is one look.
+const reconsiderPause = 250 * time.Millisecond
+
+// maxUnclaimed bounds for how many instances is remembered that events of their children came before
+// their own. Storage's watch is rarely more than some milliseconds behind.
+const maxUnclaimed = 1024
+
+// children is the watches of the children of one kind, one per source.
+type children struct {
+	kind     *served
+	listed   atomic.Bool   // the instances are known
+	waking   atomic.Bool   // quiet watches are to start anew
+	needLook chan struct{} // holds one token while there is something to look at
+	watches  map[source]*childWatch
+	running  sync.WaitGroup
+
+	unclaimed *lru.Cache // UIDs of instances that children told of and the index did not have
+}
+
+// childWatch is the watch of one source.
+type childWatch struct {
+	cancel context.CancelFunc
+	heard  atomic.Bool // it has delivered something, so it works
+}
+
+func newChildren(kind *served) *children {
+	return &children{
+		kind:      kind,
+		needLook:  make(chan struct{}, 1),
+		watches:   map[source]*childWatch{},
+		unclaimed: lru.New(maxUnclaimed),
+	}
+}
+
+// begin says that all stored instances are known.
+func (c *children) begin() {
+	c.listed.Store(true)
+	c.reconsider()
+}
+
+// wake makes consumer watches start anew that have delivered nothing yet: before the first binding they have no
+// endpoint and wait longer and longer. One that has delivered something is left alone, since starting
+// anew it could not tell what was deleted meanwhile.
+func (c *children) wake() {
+	c.waking.Store(true)
+	c.reconsider()
+}
+
+// reconsider asks for a look at which watches are needed.
+func (c *children) reconsider() {
+	select {
+	case c.needLook <- struct{}{}:
+	default:
+	}
+}
+
+// follow keeps the watches that are needed running until ctx ends.
+func (c *children) follow(ctx context.Context) {
+	defer c.running.Wait()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.needLook:
+			c.look(ctx)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(reconsiderPause):
+		}
+	}
+}
+
+func (c *children) look(ctx context.Context) {
+	if !c.listed.Load() {
+		return
+	}
+	waking := c.waking.Swap(false)
+	needed := c.needed()
+	for s, running := range c.watches {
+		_, stays := needed[s]
+		quiet := waking && s.target == v1alpha1.TargetConsumer && !running.heard.Load()
+		if !stays || quiet {
+			running.cancel()
+			delete(c.watches, s)
+		}
+	}
+	for s := range needed {
+		if _, ok := c.watches[s]; !ok {
+			c.watches[s] = c.start(ctx, s)
+		}
+	}
+}
+
+// needed is what the program writes, and what inventories list although the program doesn't write it any more.
+func (c *children) needed() map[source]struct{} {
+	all := c.kind.index.sources()
+	program, _ := c.kind.current()
+	for _, node := range program.Nodes {
+		if !node.External { // what isn't krop's carries no label to watch by
+			all[source{target: node.Target, gvr: node.GVR}] = struct{}{}
+		}
+	}
+	return all
+}
+
+func (c *children) start(ctx context.Context, s source) *childWatch {
+	ctx, cancel := context.WithCancel(ctx)
+	w := &childWatch{cancel: cancel}
+	program, _ := c.kind.current()
+	label := engine.BlueprintLabel(program.Blueprint)
+	handle := func(event watch.EventType, child *unstructured.Unstructured) {
+		w.heard.Store(true)
+		c.childChanged(s, event, child)
+	}
+	c.running.Go(func() {
+		err := c.kind.loop.config.Sources.Watch(ctx, s.target, c.kind.export, label, s.gvr, handle)
+		if err != nil && ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "children can't be watched", "export", c.kind.export.String(), "source", s.String())
+		}
+	})
+	return w
+}
+
+// childChanged makes the child's instance due.
+func (c *children) childChanged(s source, event watch.EventType, child *unstructured.Unstructured) {
+	uid := instanceUID(child)
+	if uid == "" {
+		return
+	}
+	why := changed(versionOf(child))
+	if event == watch.Deleted {
+		why = forced
+	}
+	if c.enqueue(uid, why) {
+		return
+	}
+	c.unclaimed.Add(uid, nil)
+	if c.enqueue(uid, why) || event == watch.Deleted { // it may have come into the index just now
+		return
+	}
+	if found, complete := strayOf(c.kind.export, s, child); complete {
+		c.kind.loop.strays.add(found)
+	}
+}
+
+// enqueue makes the instance due, if the index has it.
+func (c *children) enqueue(uid types.UID, why reason) bool {
+	key, ok := c.kind.index.find(uid)
+	if ok {
+		c.kind.loop.enqueue(key, why)
+	}
+	return ok
+}
+
+// missed says whether a child's event went by before the index had its instance. Asked once per instance, after
+// the index has it: then no later event goes by.
+func (c *children) missed(instance types.UID) bool {
+	_, missed := c.unclaimed.Get(instance)
+	c.unclaimed.Remove(instance)
+	return missed
+}
+
+// instanceUID says whose child this is. Somebody may have taken the label off, which is drift like any other:
+// then the owner reference or the field manager still tell.
+func instanceUID(child *unstructured.Unstructured) types.UID {
+	if uid := child.GetLabels()[v1alpha1.LabelInstanceUID]; uid != "" {
+		return types.UID(uid)
+	}
+	if managers := writers(child); len(managers) > 0 {
+		return managers[0]
+	}
+	for _, owner := range child.GetOwnerReferences() {
+		return owner.UID
+	}
+	return ""
+}

@@ -1,0 +1,232 @@
+package gc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/klog/v2"
+
+	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+	"go.opendefense.cloud/krop/pkg/compose"
+	"go.opendefense.cloud/krop/pkg/engine"
+)
+
+// work takes up keys until the queue is shut down.
+func (l *Loop) work(ctx context.Context) {
+	for {
+		key, shutdown := l.queue.Get()
+		if shutdown {
+			return
+		}
+		l.busy.Add(1)
+		l.progressed()
+		l.takeUp(ctx, key)
+		l.queue.Done(key)
+		l.progressed()
+		l.busy.Add(-1)
+	}
+}
+
+// takeUp sees whether an instance still needs a pass, and makes it.
+func (l *Loop) takeUp(ctx context.Context, key v1alpha1.InstanceKey) {
+	why, ok := l.queue.due.take(key)
+	kind := l.kind(key.Export)
+	if kind == nil || !kind.owns(key.Cluster) {
+		l.queue.settled(key)
+		return
+	}
+	if !ok || ctx.Err() != nil {
+		return // an earlier pass has taken the reasons along
+	}
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, passTimeout)
+	defer cancel()
+	program, instances := kind.current()
+	unlock, err := lock(ctx, instances, key)
+	if err != nil {
+		l.queue.after(key, why, lockRetry)
+		observe(resultLocked, began)
+		return
+	}
+	defer unlock()
+	if l.isEcho(why) {
+		observe(resultEcho, began)
+		return
+	}
+	p := &pass{kind: kind, program: program, instances: instances, key: key}
+	ended, err := p.run(ctx)
+	l.settle(ctx, key, ended, err)
+	observe(ended, began)
+}
+
+// lock gives up early: whoever has the lock may be a request that waits for a slow plane.
+func lock(ctx context.Context, instances Instances, key v1alpha1.InstanceKey) (unlock func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, lockPatience)
+	defer cancel()
+	return instances.Lock(ctx, key)
+}
+
+// isEcho says whether everything that made an instance due was taken into account meanwhile.
+func (l *Loop) isEcho(why reason) bool {
+	if why.forced {
+		return false
+	}
+	for _, change := range why.changes {
+		if !l.seen.covers(change) {
+			return false
+		}
+	}
+	return true
+}
+
+// settle decides when the instance is next looked at without an event.
+func (l *Loop) settle(ctx context.Context, key v1alpha1.InstanceKey, ended result, err error) {
+	switch {
+	case err != nil:
+		l.queue.retry(key)
+		klog.FromContext(ctx).V(2).Info("pass failed", "instance", key.String(), "err", err)
+	case ended == resultWaiting:
+		l.queue.recheck(key)
+	default:
+		l.queue.settled(key)
+	}
+}
+
+// pass is one look at an instance, under its lock. It keeps the program that it began with.
+type pass struct {
+	kind      *served
+	program   *engine.Program
+	instances Instances
+	key       v1alpha1.InstanceKey
+}
+
+// run starts over at once, from fresh reads, when somebody else has written meanwhile.
+func (p *pass) run(ctx context.Context) (ended result, err error) {
+	for range maxConflicts {
+		ended, err = p.attempt(ctx)
+		if !apierrors.IsConflict(err) {
+			break
+		}
+	}
+	if err != nil {
+		return resultFailed, err
+	}
+	return ended, nil
+}
+
+func (p *pass) attempt(ctx context.Context) (result, error) {
+	instance, err := p.instances.Get(ctx, p.key)
+	if apierrors.IsNotFound(err) {
+		p.kind.index.removeKey(p.key)
+		return resultGone, nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading the instance: %w", err)
+	}
+	p.kind.put(instance)
+	unbound := p.unbound(ctx)
+	switch {
+	case instance.GetDeletionTimestamp() != nil:
+		return p.teardown(ctx, instance, unbound)
+	case unbound:
+		return p.reclaim(ctx)
+	default:
+		return p.compose(ctx, instance)
+	}
+}
+
+// unbound says whether the consumer's binding is known to be gone.
+func (p *pass) unbound(ctx context.Context) bool {
+	bound, known := p.kind.loop.config.Bindings.Bound(ctx, p.key.Export, p.key.Cluster)
+	return known && !bound
+}
+
+// compose brings the children to what the instance says, and prunes those that it doesn't want any more.
+func (p *pass) compose(ctx context.Context, instance *unstructured.Unstructured) (result, error) {
+	composer := p.kind.loop.config.Composer
+	applied, err := composer.Apply(ctx, p.request(instance), p.instances)
+	if err != nil {
+		return "", err
+	}
+	pruned, err := composer.Prune(ctx, p.request(applied.Instance), applied.Plan, p.instances)
+	if err != nil {
+		return "", err
+	}
+	p.kind.put(pruned.Instance)
+	if err := errors.Join(applied.Err, pruned.Err); err != nil {
+		return "", err
+	}
+	p.kind.loop.seen.composed(applied)
+	p.kind.loop.seen.composed(pruned)
+	return resultSynced, nil
+}
+
+// teardown takes the next steps of a deletion, and lets the instance go when no child is left.
+// Where the binding is gone, the consumer's workspace can't be reached any more: those children are the
+// consumer's to keep, and aren't waited for.
+func (p *pass) teardown(ctx context.Context, instance *unstructured.Unstructured, unbound bool) (result, error) {
+	if !hasFinalizer(instance) {
+		return resultFinished, nil // somebody else's finalizer holds it
+	}
+	if unbound {
+		var err error
+		if instance, err = p.dropConsumerRows(ctx, instance); err != nil {
+			return "", err
+		}
+	}
+	done, torn, err := p.kind.loop.config.Composer.Teardown(ctx, p.request(instance), p.instances)
+	if err != nil {
+		return "", err
+	}
+	if !done {
+		p.kind.put(torn.Instance)
+		p.kind.loop.seen.add(versionOf(torn.Instance))
+		return resultWaiting, torn.Err
+	}
+	if err := p.instances.Finalize(ctx, torn.Instance); err != nil {
+		return "", fmt.Errorf("letting the instance go: %w", err)
+	}
+	return resultFinished, nil
+}
+
+func (p *pass) dropConsumerRows(ctx context.Context, instance *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	reachable, changed := withoutTarget(instance, v1alpha1.TargetConsumer)
+	if !changed {
+		return instance, nil
+	}
+	return p.instances.Record(ctx, reachable)
+}
+
+// reclaim begins to delete an instance whose consumer has unbound. The decision is stored before
+// anything is deleted, so that neither a crash nor a new binding leaves half an instance.
+func (p *pass) reclaim(ctx context.Context) (result, error) {
+	klog.FromContext(ctx).Info("reclaiming an instance, since its consumer has unbound", "instance", p.key.String())
+	if err := p.instances.Delete(ctx, p.key); err != nil && !apierrors.IsNotFound(err) {
+		return "", fmt.Errorf("reclaiming the instance: %w", err)
+	}
+	instance, err := p.instances.Get(ctx, p.key)
+	if apierrors.IsNotFound(err) {
+		return resultGone, nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading the instance: %w", err)
+	}
+	return p.teardown(ctx, instance, true)
+}
+
+func (p *pass) request(instance *unstructured.Unstructured) compose.Request {
+	return compose.Request{Program: p.program, Consumer: p.key.Cluster, Instance: instance}
+}
+
+func hasFinalizer(instance *unstructured.Unstructured) bool {
+	for _, finalizer := range instance.GetFinalizers() {
+		if finalizer == v1alpha1.Finalizer {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,71 @@
+package gc
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/workqueue"
+
+	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+)
+
+// queueName is the value of the label "name" of the workqueue metrics: one for all tenants.
+const queueName = "gc"
+
+// queue is the keys that are due, each with its reasons. Safe for concurrent use.
+type queue struct {
+	workqueue.TypedDelayingInterface[v1alpha1.InstanceKey]
+
+	due      *due
+	failures workqueue.TypedRateLimiter[v1alpha1.InstanceKey]
+	rechecks workqueue.TypedRateLimiter[v1alpha1.InstanceKey]
+}
+
+// newQueue has no limit over all keys: a burst is worked off as fast as there are workers, and only
+// keys that fail are slowed down, each by itself.
+func newQueue() *queue {
+	reasons := newDue()
+	ordered := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[v1alpha1.InstanceKey]{
+		Name:  queueName,
+		Queue: newLanes(reasons.urgent),
+	})
+	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[v1alpha1.InstanceKey]{
+		Name:  queueName,
+		Queue: ordered,
+	})
+	return &queue{
+		TypedDelayingInterface: delaying,
+		due:                    reasons,
+		failures:               workqueue.NewTypedItemExponentialFailureRateLimiter[v1alpha1.InstanceKey](retryFirst, retryMost),
+		rechecks:               workqueue.NewTypedItemExponentialFailureRateLimiter[v1alpha1.InstanceKey](recheckFirst, recheckMost),
+	}
+}
+
+// now makes the key due.
+func (q *queue) now(key v1alpha1.InstanceKey, why reason) {
+	q.due.add(key, why)
+	q.Add(key)
+}
+
+// after makes the key due after a delay, or with its next event if that comes first.
+func (q *queue) after(key v1alpha1.InstanceKey, why reason, delay time.Duration) {
+	q.due.add(key, why)
+	q.AddAfter(key, delay)
+}
+
+// retry makes a key due whose pass failed.
+func (q *queue) retry(key v1alpha1.InstanceKey) {
+	q.after(key, routine, wait.Jitter(q.failures.When(key), delayJitter))
+}
+
+// recheck makes a key due whose teardown waits for children.
+func (q *queue) recheck(key v1alpha1.InstanceKey) {
+	q.failures.Forget(key)
+	q.after(key, routine, wait.Jitter(q.rechecks.When(key), delayJitter))
+}
+
+// settled ends all backoff of the key.
+func (q *queue) settled(key v1alpha1.InstanceKey) {
+	q.failures.Forget(key)
+	q.rechecks.Forget(key)
+}
