@@ -43,7 +43,7 @@ func (r *REST) ensureGone(ctx context.Context, stored *unstructured.Unstructured
 			r.offering.Catalog.Hold(export)
 			return err
 		}
-		if err := r.offering.Serve(compiled.Program); err != nil {
+		if err := r.offering.Serve(ctx, compiled.Program); err != nil {
 			return err
 		}
 	}

@@ -33,7 +33,7 @@ type Loop interface {
 // Storage makes the storage that a program's instances are served from.
 type Storage interface {
 	// Build makes it anew.
-	Build(program *engine.Program) (*registry.Served, error)
+	Build(ctx context.Context, program *engine.Program) (*registry.Served, error)
 	// Swap returns present with the program replaced, or false if the program's kind differs from
 	// the one that present serves, so that it has to be built anew.
 	Swap(present *registry.Served, program *engine.Program) (*registry.Served, bool, error)
@@ -63,7 +63,7 @@ func (o *Offering) Check(ctx context.Context, compiled *Compiled) error {
 // Offer serves the program and publishes it, in this order, so that kcp never routes a request that
 // krop doesn't know of.
 func (o *Offering) Offer(ctx context.Context, compiled *Compiled) (identityHash string, err error) {
-	if err := o.Serve(compiled.Program); err != nil {
+	if err := o.Serve(ctx, compiled.Program); err != nil {
 		return "", err
 	}
 	return o.Publisher.Publish(ctx, compiled.Program, compiled.Claims)
@@ -71,10 +71,10 @@ func (o *Offering) Offer(ctx context.Context, compiled *Compiled) (identityHash 
 
 // Serve starts to serve the program, or swaps it for the one that is served. Requests in flight
 // finish with the program they began with.
-func (o *Offering) Serve(program *engine.Program) error {
+func (o *Offering) Serve(ctx context.Context, program *engine.Program) error {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
-	served, err := o.serve(program)
+	served, err := o.serve(ctx, program)
 	if err != nil {
 		return fmt.Errorf("serving %s: %w", program.Export.Name, err)
 	}
@@ -83,16 +83,16 @@ func (o *Offering) Serve(program *engine.Program) error {
 	return nil
 }
 
-func (o *Offering) serve(program *engine.Program) (*registry.Served, error) {
+func (o *Offering) serve(ctx context.Context, program *engine.Program) (*registry.Served, error) {
 	present, ok := o.Catalog.Lookup(program.Export)
 	if !ok {
-		return o.Storage.Build(program)
+		return o.Storage.Build(ctx, program)
 	}
 	swapped, ok, err := o.Storage.Swap(present, program)
 	if ok || err != nil {
 		return swapped, err
 	}
-	built, err := o.Storage.Build(program)
+	built, err := o.Storage.Build(ctx, program)
 	if err == nil {
 		registry.DestroyLater(present)
 	}

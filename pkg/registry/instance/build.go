@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -26,8 +27,11 @@ type Builder struct {
 	Composed func(key v1alpha1.InstanceKey, result *compose.Result, err error)
 }
 
-// Build makes the storage of a program's instances.
-func (b *Builder) Build(program *engine.Program) (*registry.Served, error) {
+// storeReadyTimeout bounds how long a kind's watch cache may take to read what is stored.
+const storeReadyTimeout = 30 * time.Second
+
+// Build makes the storage of a program's instances, and waits until it can be read.
+func (b *Builder) Build(ctx context.Context, program *engine.Program) (*registry.Served, error) {
 	k, err := kind.New(program.CRD)
 	if err != nil {
 		return nil, fmt.Errorf("kind %s: %w", program.CRD.Spec.Names.Kind, err)
@@ -35,6 +39,12 @@ func (b *Builder) Build(program *engine.Program) (*registry.Served, error) {
 	store, err := b.NewStore(k, program.Export)
 	if err != nil {
 		return nil, fmt.Errorf("store of %s: %w", program.Export.Name, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeReadyTimeout)
+	defer cancel()
+	if err := store.WaitReady(ctx); err != nil {
+		store.Destroy()
+		return nil, err
 	}
 	main := NewREST(Config{
 		Kind: k, Store: store, Program: program,

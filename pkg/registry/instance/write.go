@@ -14,6 +14,7 @@ import (
 	"go.opendefense.cloud/krop/pkg/compose"
 	"go.opendefense.cloud/krop/pkg/engine"
 	"go.opendefense.cloud/krop/pkg/registry"
+	"go.opendefense.cloud/krop/pkg/registry/kind"
 )
 
 // write is one request's way through composing: from the lock to the answer. It keeps the program
@@ -48,7 +49,7 @@ func (w *write) admitNew(ctx context.Context, instance *unstructured.Unstructure
 			return err
 		}
 	}
-	return w.admit(ctx, instance)
+	return w.admit(ctx, instance, nil)
 }
 
 // admitChanged composes a stored instance anew. One that is being deleted isn't composed any more.
@@ -56,12 +57,12 @@ func (w *write) admitChanged(ctx context.Context, instance, old *unstructured.Un
 	if old.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	return w.admit(ctx, instance)
+	return w.admit(ctx, instance, old)
 }
 
 // admit runs preflight and, if it passes, puts finalizer, inventory and status into the object that
 // is about to be stored. Nothing is written anywhere before it has passed.
-func (w *write) admit(ctx context.Context, instance *unstructured.Unstructured) error {
+func (w *write) admit(ctx context.Context, instance, old *unstructured.Unstructured) error {
 	ctx, cancel := context.WithTimeout(ctx, w.rest.config.Timeout)
 	defer cancel()
 	result, err := w.rest.config.Composer.Preflight(ctx, w.request(instance))
@@ -71,7 +72,8 @@ func (w *write) admit(ctx context.Context, instance *unstructured.Unstructured) 
 	addWarnings(ctx, result.Warnings)
 	before := instance.DeepCopy()
 	instance.Object = result.Instance.Object
-	if errs := w.rest.config.Kind.Normalize(instance); len(errs) > 0 {
+	// What krop adds is validated like what the user sent, but under krop's own rights.
+	if errs := w.rest.config.Kind.Normalize(kind.WithInternal(ctx), instance, old); len(errs) > 0 {
 		return apierrors.NewInvalid(w.rest.config.Kind.GVK().GroupKind(), instance.GetName(), errs)
 	}
 	registry.OwnStatus(w.rest.config.Kind, before, instance)
