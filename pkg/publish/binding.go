@@ -1,0 +1,102 @@
+package publish
+
+import (
+	"slices"
+
+	"github.com/kcp-dev/logicalcluster/v3"
+	apisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
+	"github.com/kcp-dev/sdk/apis/apis/v1alpha2/permissionclaims"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+)
+
+// binding is what krop remembers of an APIBinding.
+type binding struct {
+	resourceVersion string
+	bound           bool // the export's kind is served in the workspace
+	deleting        bool
+	accepted        []acceptedClaim
+}
+
+// acceptedClaim is a claim that the binding accepts.
+type acceptedClaim struct {
+	v1alpha1.PermissionClaim // its verbs are those that take effect; none if the export doesn't claim it
+	claim                    apisv1alpha2.PermissionClaim
+	selector                 labels.Selector
+}
+
+func bindingOf(from *apisv1alpha2.APIBinding) *binding {
+	result := &binding{
+		resourceVersion: from.ResourceVersion,
+		bound:           from.Status.Phase == apisv1alpha2.APIBindingPhaseBound,
+		deleting:        from.DeletionTimestamp != nil,
+	}
+	for _, claim := range from.Spec.PermissionClaims {
+		if claim.State != apisv1alpha2.ClaimAccepted {
+			continue
+		}
+		selector, err := selectorOf(claim.Selector)
+		if err != nil {
+			continue // kcp ignores such a claim, too
+		}
+		effective := kropClaim(claim.PermissionClaim)
+		effective.Verbs = effectiveVerbs(claim.PermissionClaim, from.Status.ExportPermissionClaims)
+		result.accepted = append(result.accepted, acceptedClaim{PermissionClaim: effective, claim: claim.PermissionClaim, selector: selector})
+	}
+	return result
+}
+
+// same says whether nothing has changed that krop cares about.
+func (b *binding) same(other *binding) bool {
+	return b.bound == other.bound && b.deleting == other.deleting &&
+		slices.EqualFunc(b.accepted, other.accepted, func(x, y acceptedClaim) bool {
+			return x.claim.EqualGRI(y.claim) && slices.Equal(x.Verbs, y.Verbs) && x.selector.String() == y.selector.String()
+		})
+}
+
+func selectorOf(selector apisv1alpha2.PermissionClaimSelector) (labels.Selector, error) {
+	if selector.MatchAll {
+		return labels.Everything(), nil
+	}
+	return metav1.LabelSelectorAsSelector(&selector.LabelSelector)
+}
+
+// effectiveVerbs are those that both sides name. kcp takes no side's "*" for more than itself.
+func effectiveVerbs(accepted apisv1alpha2.PermissionClaim, claimed []apisv1alpha2.PermissionClaim) []string {
+	for _, claim := range claimed {
+		if claim.EqualGRI(accepted) {
+			return slices.DeleteFunc(slices.Clone(accepted.Verbs), func(verb string) bool { return !slices.Contains(claim.Verbs, verb) })
+		}
+	}
+	return nil
+}
+
+// ClaimLabels are kcp's labels that an object which krop serves in a workspace has to carry, so that those
+// exports whose claims on it the workspace has accepted can see it. For ordinary kinds kcp's admission
+// stamps them; it never runs for kinds that krop serves. Only bindings of tracked exports are known.
+func (b *Bindings) ClaimLabels(cluster logicalcluster.Name, resource schema.GroupResource, objectLabels map[string]string) map[string]string {
+	stamps := map[string]string{}
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	for export := range b.byCluster[cluster] {
+		for _, bound := range b.exports[export].clusters[cluster] {
+			bound.stamp(stamps, export, resource, objectLabels)
+		}
+	}
+	return stamps
+}
+
+func (b *binding) stamp(stamps map[string]string, export v1alpha1.ExportKey, resource schema.GroupResource, objectLabels map[string]string) {
+	for _, accepted := range b.accepted {
+		if accepted.Group != resource.Group || accepted.Resource != resource.Resource || !accepted.selector.Matches(labels.Set(objectLabels)) {
+			continue
+		}
+		// Fails only if a claim can't be marshalled, and then kcp can't either.
+		if key, value, err := permissionclaims.ToLabelKeyAndValue(export.Cluster, export.Name, accepted.claim); err == nil {
+			stamps[key] = value
+		}
+	}
+}

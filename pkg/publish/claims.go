@@ -1,0 +1,127 @@
+package publish
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+	"go.opendefense.cloud/krop/pkg/engine"
+)
+
+// Verbs of claims. Each is spelled out: kcp grants the plain intersection of what the export asks for and what
+// the binding accepts, so a "*" on one side only would grant nothing.
+var (
+	writeVerbs = []string{"get", "list", "watch", "create", "update", "patch", "delete"}
+	readVerbs  = []string{"get", "list", "watch"}
+	// Instances of namespaced kinds live in namespaces that must exist and must not be terminating.
+	namespaceVerbs = []string{"get"}
+)
+
+var namespaces = schema.GroupResource{Resource: "namespaces"}
+
+// Claims derives what consumers are asked to accept: everything for what the blueprint writes into their
+// workspaces, reading for what it only reads there, and reading of namespaces if instances live in them. Each
+// claim's identity is resolved from what the blueprint's workspace has bound or exports. They are ordered by
+// group and resource.
+//
+// A resource that can't be claimed is a field error at the node. The last result is a failure to find out.
+func (p *Publisher) Claims(ctx context.Context, program *engine.Program) ([]v1alpha1.PermissionClaim, field.ErrorList, error) {
+	wanted := wantedVerbs(program)
+	var known identities
+	if slices.ContainsFunc(program.Nodes, needsIdentity(wanted)) {
+		w, err := p.kcp.workspace(program.Export.Cluster.Path())
+		if err != nil {
+			return nil, nil, err
+		}
+		if known, err = identitiesIn(ctx, w); err != nil {
+			return nil, nil, err
+		}
+	}
+	errs := unclaimable(program, wanted, known)
+	if len(errs) > 0 {
+		return nil, errs, nil
+	}
+	return claimsFor(wanted, known), nil, nil
+}
+
+// wantedVerbs says what is to be done in consumers' workspaces, apart from the blueprint's own kind, which
+// the export offers anyway.
+func wantedVerbs(program *engine.Program) map[schema.GroupResource][]string {
+	own := schema.GroupResource{Group: program.CRD.Spec.Group, Resource: program.CRD.Spec.Names.Plural}
+	wanted := map[schema.GroupResource][]string{}
+	for _, node := range program.Nodes {
+		resource := node.GVR.GroupResource()
+		switch {
+		case node.Target != v1alpha1.TargetConsumer || resource == own:
+		case node.External:
+			wanted[resource] = union(wanted[resource], readVerbs)
+		default:
+			wanted[resource] = union(wanted[resource], writeVerbs)
+		}
+	}
+	if program.CRD.Spec.Scope == apiextensionsv1.NamespaceScoped {
+		wanted[namespaces] = union(wanted[namespaces], namespaceVerbs)
+	}
+	return wanted
+}
+
+// union keeps the order of writeVerbs, which has all verbs that are claimed.
+func union(a, b []string) []string {
+	var both []string
+	for _, verb := range writeVerbs {
+		if slices.Contains(a, verb) || slices.Contains(b, verb) {
+			both = append(both, verb)
+		}
+	}
+	return both
+}
+
+func needsIdentity(wanted map[schema.GroupResource][]string) func(engine.Node) bool {
+	return func(node engine.Node) bool {
+		resource := node.GVR.GroupResource()
+		return wanted[resource] != nil && !builtin[resource]
+	}
+}
+
+// unclaimable has an error for each node in a consumer's workspace that no claim can reach.
+func unclaimable(program *engine.Program, wanted map[schema.GroupResource][]string, known identities) field.ErrorList {
+	var errs field.ErrorList
+	for _, node := range program.Nodes {
+		resource := node.GVR.GroupResource()
+		if node.Target != v1alpha1.TargetConsumer || wanted[resource] == nil {
+			continue
+		}
+		path := field.NewPath("spec", "resources").Key(string(node.ID))
+		switch {
+		case resource == apiBindings && !node.External:
+			errs = append(errs, field.Forbidden(path, "the resource "+string(node.ID)+" would need a claim to write apibindings, "+
+				"with which all other claims could be accepted in the consumer's name"))
+		case !builtin[resource] && known[resource] == "":
+			errs = append(errs, field.Invalid(path, resource.String(), fmt.Sprintf("the resource %s is to be in the consumer's workspace, "+
+				"but no claim can name it: expected a built-in type, or an API that this workspace has bound or exports. "+
+				"A CustomResourceDefinition of this workspace can't be claimed", node.ID)))
+		}
+	}
+	return errs
+}
+
+func claimsFor(wanted map[schema.GroupResource][]string, known identities) []v1alpha1.PermissionClaim {
+	claims := make([]v1alpha1.PermissionClaim, 0, len(wanted))
+	for resource, verbs := range wanted {
+		claim := v1alpha1.PermissionClaim{Group: resource.Group, Resource: resource.Resource, Verbs: verbs}
+		if !builtin[resource] {
+			claim.IdentityHash = known[resource]
+		}
+		claims = append(claims, claim)
+	}
+	slices.SortFunc(claims, func(a, b v1alpha1.PermissionClaim) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource))
+	})
+	return claims
+}

@@ -1,0 +1,94 @@
+package publish
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/kcp-dev/logicalcluster/v3"
+	apisv1alpha1 "github.com/kcp-dev/sdk/apis/apis/v1alpha1"
+	apisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
+	"github.com/kcp-dev/sdk/apis/apis/v1alpha2/permissionclaims"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/flowcontrol"
+
+	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+)
+
+// Reads that confirm what the watch hasn't seen are limited per export: 5 per second, 20 at once. A fresh
+// binding needs one; anything more is somebody who asks for workspaces that have bound nothing.
+const (
+	confirmRate  = 5
+	confirmBurst = 20
+)
+
+// followed is one export whose bindings are followed. clusters is guarded by the lock of Bindings.
+type followed struct {
+	export   v1alpha1.ExportKey
+	list     func(context.Context, metav1.ListOptions) (*apisv1alpha2.APIBindingList, error)
+	limit    flowcontrol.RateLimiter
+	stop     context.CancelFunc
+	listed   chan struct{} // closed after the first list
+	once     sync.Once
+	clusters map[logicalcluster.Name]map[string]*binding
+}
+
+func (f *followed) bound(cluster logicalcluster.Name) bool {
+	for _, binding := range f.clusters[cluster] {
+		if binding.bound {
+			return true
+		}
+	}
+	return false
+}
+
+func errNotTracked(export v1alpha1.ExportKey) error {
+	return fmt.Errorf("bindings of %s are not followed", export)
+}
+
+// follow starts to list and watch. The address is not taken from the export's endpoint slice, which is empty
+// while nobody has bound the export, but from kcp's own rule for it: so the first binding is seen by event.
+func (b *Bindings) follow(export v1alpha1.ExportKey) (*followed, error) {
+	address := b.kcp.virtual.JoinPath(virtualWorkspacePath(export)).String() + "/clusters/" + logicalcluster.Wildcard.String()
+	w, err := b.kcp.at(logicalcluster.Wildcard, address)
+	if err != nil {
+		return nil, err
+	}
+	// Where consumers let krop see all of their bindings, only those of this export count.
+	selector := apisv1alpha1.InternalAPIBindingExportLabelKey + "=" + permissionclaims.ToAPIBindingExportLabelValue(export.Cluster, export.Name)
+	bindings := w.kcp.ApisV1alpha2().APIBindings()
+	list := func(ctx context.Context, options metav1.ListOptions) (*apisv1alpha2.APIBindingList, error) {
+		options.LabelSelector = selector
+		return bindings.List(ctx, options)
+	}
+	source := listerWatcher{&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return list(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.LabelSelector = selector
+			return bindings.Watch(ctx, options)
+		},
+	}}
+	ctx, stop := context.WithCancel(context.Background())
+	f := &followed{
+		export:   export,
+		list:     list,
+		limit:    flowcontrol.NewTokenBucketRateLimiter(confirmRate, confirmBurst),
+		stop:     stop,
+		listed:   make(chan struct{}),
+		clusters: map[logicalcluster.Name]map[string]*binding{},
+	}
+	reflector := cache.NewReflectorWithOptions(source, &apisv1alpha2.APIBinding{}, &bindingStore{bindings: b, followed: f}, cache.ReflectorOptions{Name: "bindings of " + export.String()})
+	go reflector.RunWithContext(ctx)
+	return f, nil
+}
+
+// listerWatcher lists before it watches: virtual workspaces don't send initial events.
+type listerWatcher struct{ *cache.ListWatch }
+
+// IsWatchListSemanticsUnSupported tells the reflector so.
+func (listerWatcher) IsWatchListSemanticsUnSupported() bool { return true }

@@ -1,0 +1,190 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/kcp-dev/logicalcluster/v3"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+	"go.opendefense.cloud/krop/pkg/engine"
+)
+
+// Publisher writes what kcp needs to offer blueprints into their workspaces, as krop's user. Safe for
+// concurrent use, also by several replicas.
+type Publisher struct{ kcp *kcp }
+
+// New makes a Publisher. It does not connect.
+func New(config Config) (*Publisher, error) {
+	k, err := newKCP(config)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := parseURL(config.ExternalURL); err != nil {
+		return nil, fmt.Errorf("krop's address for shards: %w", err)
+	}
+	return &Publisher{kcp: k}, nil
+}
+
+// Published is what a blueprint is published as.
+type Published struct {
+	// Export is the APIExport that consumers bind.
+	Export v1alpha1.ExportKey
+	// Schema is the name of the APIResourceSchema that the export offers.
+	Schema string
+	// IdentityHash is the export's identity.
+	IdentityHash string
+	// Changed says whether anything had to be written.
+	Changed bool
+}
+
+// Publish offers the program's kind as an APIExport of the blueprint's workspace, with these claims. It is
+// idempotent and writes nothing if everything is as it should be. Existing bindings pick up a changed
+// schema by themselves; a changed claim has to be accepted by each consumer.
+//
+// It fails with an UnpreparedError (a 403) if krop's user lacks rights in the workspace, and with Conflict
+// if the export belongs to somebody else.
+func (p *Publisher) Publish(ctx context.Context, program *engine.Program, claims []v1alpha1.PermissionClaim) (Published, error) {
+	return publish(ctx, p.kcp, offerOf(program, claims))
+}
+
+func publish(ctx context.Context, k *kcp, o offer) (Published, error) {
+	w, err := k.workspace(o.export.Cluster.Path())
+	if err != nil {
+		return Published{}, err
+	}
+	existing, err := ownedExport(ctx, w, o)
+	if err != nil {
+		return Published{}, err
+	}
+	// The export comes last: as soon as it is there, what it refers to is used.
+	schema, newSchema, err := ensureSchema(ctx, w, o)
+	if err != nil {
+		return Published{}, err
+	}
+	newSlice, err := ensureSlice(ctx, w, o, k.external)
+	if err != nil {
+		return Published{}, err
+	}
+	export, newExport, err := ensureExport(ctx, w, o, existing, schema)
+	if err != nil {
+		return Published{}, err
+	}
+	identity := export.Status.IdentityHash
+	if identity == "" {
+		if identity, err = waitForIdentity(ctx, w, o.export); err != nil {
+			return Published{}, err
+		}
+	}
+	return Published{Export: o.export, Schema: schema, IdentityHash: identity, Changed: newSchema || newSlice || newExport}, nil
+}
+
+const (
+	// identityPoll is how often a new export is looked at. kcp gives it an identity within a fraction of a second.
+	identityPoll = 50 * time.Millisecond
+	// identityPatience is below the 5 s in which a blueprint should be ready.
+	identityPatience = 4 * time.Second
+)
+
+// waitForIdentity waits until kcp has given the export an identity.
+func waitForIdentity(ctx context.Context, w *workspace, export v1alpha1.ExportKey) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, identityPatience)
+	defer cancel()
+	for {
+		identity, err := identityOf(ctx, w, export)
+		if identity != "" || err != nil && ctx.Err() == nil {
+			return identity, err
+		}
+		select {
+		case <-ctx.Done():
+			message := fmt.Sprintf("kcp has not given the APIExport %s an identity yet", export.Name)
+			return "", apierrors.NewTimeoutError(message, 1)
+		case <-time.After(identityPoll):
+		}
+	}
+}
+
+func identityOf(ctx context.Context, w *workspace, export v1alpha1.ExportKey) (string, error) {
+	found, err := w.kcp.ApisV1alpha2().APIExports().Get(ctx, export.Name, metav1.GetOptions{})
+	if err != nil {
+		return "", explained(err, w.cluster, "get", apiExports)
+	}
+	return found.Status.IdentityHash, nil
+}
+
+// IdentityHash is the identity of an export, empty as long as kcp has not given it one.
+func (p *Publisher) IdentityHash(ctx context.Context, export v1alpha1.ExportKey) (string, error) {
+	w, err := p.kcp.workspace(export.Cluster.Path())
+	if err != nil {
+		return "", err
+	}
+	return identityOf(ctx, w, export)
+}
+
+// Unpublish withdraws an export and deletes what was published with it. The caller has made sure that no
+// instance is left: consumers lose access at once. Absent objects are fine, and so is an export that
+// belongs to somebody else: it is left alone.
+func (p *Publisher) Unpublish(ctx context.Context, export v1alpha1.ExportKey) error {
+	w, err := p.kcp.workspace(export.Cluster.Path())
+	if err != nil {
+		return err
+	}
+	existing, err := w.kcp.ApisV1alpha2().APIExports().Get(ctx, export.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		return explained(err, w.cluster, "get", apiExports)
+	case existing.Labels[v1alpha1.LabelBlueprint] == "":
+		return nil
+	default:
+		precondition := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(existing.UID))}
+		if err := w.kcp.ApisV1alpha2().APIExports().Delete(ctx, export.Name, precondition); err != nil && !apierrors.IsNotFound(err) {
+			return explained(err, w.cluster, "delete", apiExports)
+		}
+	}
+	return errors.Join(deleteSlice(ctx, w, export.Name), deleteSchemas(ctx, w, export.Name))
+}
+
+func deleteSlice(ctx context.Context, w *workspace, name string) error {
+	err := w.dynamic.Resource(endpointSlices).Delete(ctx, name, metav1.DeleteOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return explained(err, w.cluster, "delete", endpointSlices.GroupResource())
+}
+
+// deleteSchemas deletes krop's schemas of the kind. The export's name is that of the kind.
+func deleteSchemas(ctx context.Context, w *workspace, kind string) error {
+	schemas := w.kcp.ApisV1alpha1().APIResourceSchemas()
+	list, err := schemas.List(ctx, metav1.ListOptions{LabelSelector: v1alpha1.LabelBlueprint})
+	if err != nil {
+		return explained(err, w.cluster, "list", apiResourceSchemas)
+	}
+	for _, schema := range list.Items {
+		if schema.Spec.Names.Plural+"."+schema.Spec.Group != kind {
+			continue
+		}
+		if err := schemas.Delete(ctx, schema.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return explained(err, w.cluster, "delete", apiResourceSchemas)
+		}
+	}
+	return nil
+}
+
+// Home is the key of krop's own export, that of the blueprint kind. It is read from kcp: its logical cluster
+// is known to no flag.
+func (p *Publisher) Home(ctx context.Context) (v1alpha1.ExportKey, error) {
+	w, err := p.kcp.workspace(p.kcp.home)
+	if err != nil {
+		return v1alpha1.ExportKey{}, err
+	}
+	export, err := w.kcp.ApisV1alpha2().APIExports().Get(ctx, HomeExport, metav1.GetOptions{})
+	if err != nil {
+		return v1alpha1.ExportKey{}, fmt.Errorf("krop's own export in %s (see krop bootstrap): %w", p.kcp.home, err)
+	}
+	return v1alpha1.ExportKey{Cluster: logicalcluster.From(export), Name: HomeExport}, nil
+}

@@ -1,0 +1,82 @@
+package publish
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	apisv1alpha1 "github.com/kcp-dev/sdk/apis/apis/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+)
+
+// ensureSchema creates the offer's APIResourceSchema if it is absent, and returns its name. A schema that
+// exists is never changed. If one of the same spec exists with other content (an earlier release of krop
+// generated it) the content's hash becomes part of the name.
+func ensureSchema(ctx context.Context, w *workspace, o offer) (string, bool, error) {
+	wanted, err := schemaOf(o, "v"+o.specHash)
+	if err != nil {
+		return "", false, err
+	}
+	name, created, err := createSchema(ctx, w, wanted)
+	if err != nil || name != "" {
+		return name, created, err
+	}
+	hash := wanted.Annotations[annotationSchemaHash]
+	if wanted, err = schemaOf(o, "v"+o.specHash+"-"+hash[:8]); err != nil {
+		return "", false, err
+	}
+	name, created, err = createSchema(ctx, w, wanted)
+	if err == nil && name == "" {
+		err = apierrors.NewConflict(apiResourceSchemas, wanted.Name, fmt.Errorf("it exists with other content"))
+	}
+	return name, created, err
+}
+
+// createSchema returns no name if a schema of that name exists with other content.
+func createSchema(ctx context.Context, w *workspace, wanted *apisv1alpha1.APIResourceSchema) (string, bool, error) {
+	schemas := w.kcp.ApisV1alpha1().APIResourceSchemas()
+	existing, err := schemas.Get(ctx, wanted.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = schemas.Create(ctx, wanted, metav1.CreateOptions{FieldManager: fieldManager})
+		if err == nil {
+			return wanted.Name, true, nil
+		}
+		if apierrors.IsAlreadyExists(err) { // another replica was faster
+			existing, err = schemas.Get(ctx, wanted.Name, metav1.GetOptions{})
+		}
+	}
+	if err != nil {
+		return "", false, explained(err, w.cluster, "get and create", apiResourceSchemas)
+	}
+	if existing.Annotations[annotationSchemaHash] != wanted.Annotations[annotationSchemaHash] {
+		return "", false, nil
+	}
+	return wanted.Name, false, nil
+}
+
+func schemaOf(o offer, prefix string) (*apisv1alpha1.APIResourceSchema, error) {
+	schema, err := apisv1alpha1.CRDToAPIResourceSchema(o.crd, prefix)
+	if err != nil {
+		return nil, fmt.Errorf("schema of %s: %w", o.crd.Name, err)
+	}
+	spec, err := json.Marshal(schema.Spec)
+	if err != nil {
+		return nil, fmt.Errorf("schema of %s: %w", o.crd.Name, err)
+	}
+	schema.Labels = merged(o.crd.Labels, v1alpha1.LabelBlueprint, o.owner)
+	schema.Annotations = merged(o.crd.Annotations, annotationSchemaHash, digest(spec))
+	return schema, nil
+}
+
+// merged is a copy of values with one more.
+func merged(values map[string]string, key, value string) map[string]string {
+	result := make(map[string]string, len(values)+1)
+	for k, v := range values {
+		result[k] = v
+	}
+	result[key] = value
+	return result
+}
