@@ -17,8 +17,9 @@ import (
 type Compiler struct {
 	// Schemas reads what the planes of a workspace's blueprints serve, as it is now.
 	Schemas func(ctx context.Context, workspace logicalcluster.Name) (kro.Schemas, error)
-	// Claims derives what consumers will be asked for.
-	Claims func(ctx context.Context, program *engine.Program) ([]v1alpha1.PermissionClaim, field.ErrorList)
+	// Claims derives what consumers will be asked for. Resources that can't be claimed are field
+	// errors; the error says that it could not be found out.
+	Claims func(ctx context.Context, program *engine.Program) ([]v1alpha1.PermissionClaim, field.ErrorList, error)
 	// Limits bound what one blueprint may ask for.
 	Limits kro.Limits
 }
@@ -41,7 +42,10 @@ func (c *Compiler) Compile(ctx context.Context, workspace logicalcluster.Name, b
 		return nil, invalid(blueprint.Name, errs)
 	}
 	program.Export.Name = program.CRD.Name
-	claims, errs := c.Claims(ctx, program)
+	claims, errs, err := c.Claims(ctx, program)
+	if err != nil {
+		return nil, unavailable(fmt.Sprintf("what workspace %s has bound and exports can't be read", workspace), err)
+	}
 	if len(errs) > 0 {
 		return nil, invalid(blueprint.Name, errs)
 	}
