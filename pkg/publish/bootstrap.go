@@ -156,12 +156,12 @@ func (b *bootstrap) offer(ctx context.Context, export v1alpha1.ExportKey) error 
 	if err != nil {
 		return err
 	}
-	published, err := publish(ctx, b.kcp, offer)
+	done, err := publish(ctx, b.kcp, offer, forReal)
 	if err != nil {
 		return fmt.Errorf("publishing the blueprint kind: %w", err)
 	}
 	outcome := outcomeUnchanged
-	if published.Changed {
+	if done.changed {
 		outcome = outcomeConfigured
 	}
 	b.report("apiexport.apis.kcp.io/"+export.Name, outcome)

@@ -2,6 +2,7 @@ package publish
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -9,11 +10,12 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"golang.org/x/sync/singleflight"
-
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+	"go.opendefense.cloud/krop/pkg/plane"
 )
 
 const (
@@ -35,6 +37,9 @@ type NotReadyError struct {
 func (e *NotReadyError) Error() string {
 	return fmt.Sprintf("kcp has no endpoint for the APIExport %s yet", e.Export)
 }
+
+// Is makes it a plane.ErrNotReachable.
+func (e *NotReadyError) Is(target error) bool { return target == plane.ErrNotReachable }
 
 // Status is what a client sees.
 func (e *NotReadyError) Status() metav1.Status {
@@ -71,7 +76,8 @@ func NewEndpoints(config Config) (*Endpoints, error) {
 }
 
 // URL is the address of the export's virtual workspace, without /clusters/...: below it, krop reaches the
-// workspaces of consumers. It fails with NotReadyError while the export has no endpoint.
+// workspaces of consumers. It fails with NotReadyError while the export has no endpoint; that, and any
+// failure to ask kcp, is a plane.ErrNotReachable. What kcp itself answers is passed on.
 func (e *Endpoints) URL(ctx context.Context, export v1alpha1.ExportKey) (string, error) {
 	e.mu.Lock()
 	cached, ok := e.known[export]
@@ -84,11 +90,19 @@ func (e *Endpoints) URL(ctx context.Context, export v1alpha1.ExportKey) (string,
 		return nil, e.refresh(context.WithoutCancel(ctx), export)
 	})
 	if err != nil && cached.url == "" {
-		return "", err
+		return "", unreachable(err)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.known[export].result(export)
+}
+
+// unreachable marks a failure of the way to kcp.
+func unreachable(err error) error {
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", plane.ErrNotReachable, err)
 }
 
 // Forget drops what is known of an export.

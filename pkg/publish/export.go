@@ -37,19 +37,26 @@ func notOurs(owner string) error {
 	return fmt.Errorf("it is published by the blueprint %q already", owner)
 }
 
+// exportWrite is what an export is now, and the schema that it should offer.
+type exportWrite struct {
+	existing *apisv1alpha2.APIExport // nil if there is none
+	schema   string
+	mode     mode
+}
+
 // ensureExport makes the export offer the schema with the claims. What it offers otherwise is removed: the
 // export is the blueprint's alone.
-func ensureExport(ctx context.Context, w *workspace, o offer, existing *apisv1alpha2.APIExport, schema string) (*apisv1alpha2.APIExport, bool, error) {
-	if existing != nil && offers(existing, o, schema) {
-		return existing, false, nil
+func ensureExport(ctx context.Context, w *workspace, o offer, write exportWrite) (*apisv1alpha2.APIExport, bool, error) {
+	if write.existing != nil && offers(write.existing, o, write.schema) {
+		return write.existing, false, nil
 	}
-	spec := apply.APIExportSpec().WithResources(resourceOf(o, schema))
+	spec := apply.APIExportSpec().WithResources(resourceOf(o, write.schema))
 	for _, claim := range o.claims {
 		spec.WithPermissionClaims(claimOf(claim))
 	}
 	export := apply.APIExport(o.export.Name).WithLabels(map[string]string{v1alpha1.LabelBlueprint: o.owner}).WithSpec(spec)
 	// Forced, because krop is the owner; ownedExport has seen to it that it is.
-	applied, err := w.kcp.ApisV1alpha2().APIExports().Apply(ctx, export, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+	applied, err := w.kcp.ApisV1alpha2().APIExports().Apply(ctx, export, metav1.ApplyOptions{FieldManager: fieldManager, Force: true, DryRun: write.mode})
 	return applied, true, explained(err, w.cluster, "patch and create", apiExports)
 }
 

@@ -30,57 +30,68 @@ func New(config Config) (*Publisher, error) {
 	return &Publisher{kcp: k}, nil
 }
 
-// Published is what a blueprint is published as.
-type Published struct {
-	// Export is the APIExport that consumers bind.
-	Export v1alpha1.ExportKey
-	// Schema is the name of the APIResourceSchema that the export offers.
-	Schema string
-	// IdentityHash is the export's identity.
-	IdentityHash string
-	// Changed says whether anything had to be written.
-	Changed bool
-}
-
-// Publish offers the program's kind as an APIExport of the blueprint's workspace, with these claims. It is
-// idempotent and writes nothing if everything is as it should be. Existing bindings pick up a changed
-// schema by themselves; a changed claim has to be accepted by each consumer.
+// Publish offers the program's kind as an APIExport of the blueprint's workspace, with these claims, and
+// returns the export's identity. It is idempotent and writes nothing if everything is as it should be.
+// Existing bindings pick up a changed schema by themselves; a changed claim has to be accepted by each
+// consumer.
 //
 // It fails with an UnpreparedError (a 403) if krop's user lacks rights in the workspace, and with Conflict
 // if the export belongs to somebody else.
-func (p *Publisher) Publish(ctx context.Context, program *engine.Program, claims []v1alpha1.PermissionClaim) (Published, error) {
-	return publish(ctx, p.kcp, offerOf(program, claims))
+func (p *Publisher) Publish(ctx context.Context, program *engine.Program, claims []v1alpha1.PermissionClaim) (identityHash string, err error) {
+	done, err := publish(ctx, p.kcp, offerOf(program, claims), forReal)
+	return done.identityHash, err
 }
 
-func publish(ctx context.Context, k *kcp, o offer) (Published, error) {
+// Check fails as Publish would, and writes nothing: it asks kcp for the same writes as a dry-run.
+func (p *Publisher) Check(ctx context.Context, program *engine.Program) error {
+	_, err := publish(ctx, p.kcp, offerOf(program, nil), dryRun)
+	return err
+}
+
+// mode says whether writes take effect; it is the value of their option.
+type mode []string
+
+var (
+	forReal = mode(nil)
+	dryRun  = mode{metav1.DryRunAll}
+)
+
+// published says what publish has done.
+type published struct {
+	schema       string // name of the APIResourceSchema
+	identityHash string // empty after a dry-run of a new export
+	changed      bool   // something had to be written
+}
+
+func publish(ctx context.Context, k *kcp, o offer, m mode) (published, error) {
 	w, err := k.workspace(o.export.Cluster.Path())
 	if err != nil {
-		return Published{}, err
+		return published{}, err
 	}
 	existing, err := ownedExport(ctx, w, o)
 	if err != nil {
-		return Published{}, err
+		return published{}, err
 	}
 	// The export comes last: as soon as it is there, what it refers to is used.
-	schema, newSchema, err := ensureSchema(ctx, w, o)
+	schema, newSchema, err := ensureSchema(ctx, w, o, m)
 	if err != nil {
-		return Published{}, err
+		return published{}, err
 	}
-	newSlice, err := ensureSlice(ctx, w, o, k.external)
+	newSlice, err := ensureSlice(ctx, w, o, sliceWrite{url: ServiceURL(k.external, o.export), mode: m})
 	if err != nil {
-		return Published{}, err
+		return published{}, err
 	}
-	export, newExport, err := ensureExport(ctx, w, o, existing, schema)
+	export, newExport, err := ensureExport(ctx, w, o, exportWrite{existing: existing, schema: schema, mode: m})
 	if err != nil {
-		return Published{}, err
+		return published{}, err
 	}
 	identity := export.Status.IdentityHash
-	if identity == "" {
+	if identity == "" && m == nil {
 		if identity, err = waitForIdentity(ctx, w, o.export); err != nil {
-			return Published{}, err
+			return published{}, err
 		}
 	}
-	return Published{Export: o.export, Schema: schema, IdentityHash: identity, Changed: newSchema || newSlice || newExport}, nil
+	return published{schema: schema, identityHash: identity, changed: newSchema || newSlice || newExport}, nil
 }
 
 const (

@@ -95,10 +95,36 @@ func (p *Publisher) ProveRouting(ctx context.Context) error {
 // maxProofBytes is far more than one blueprint can take in etcd.
 const maxProofBytes = 4 << 20
 
-// Probe makes kcp send one read of the export's kind from a workspace that has bound it to wherever kcp
-// thinks it is served. If it succeeds and Routes of all replicas still haven't seen the export, kcp
-// answers itself.
-func (b *Bindings) Probe(ctx context.Context, export v1alpha1.ExportKey, cluster logicalcluster.Name, resource schema.GroupVersionResource) error {
+// Prover finds out whether kcp sends requests for a published kind to krop. That can't be known before
+// somebody has bound the export: without a binding kcp proxies nothing.
+type Prover struct {
+	Bindings *Bindings
+	Routes   *Routes
+}
+
+// Routed says whether a workspace has bound the export, and if so fails unless kcp sends its requests to
+// krop: with ErrNotRouted if kcp answers itself. With several replicas the question may come to another
+// one; then this one may fail with ErrNotRouted until it sees a request, while the other knows better.
+func (p *Prover) Routed(ctx context.Context, export v1alpha1.ExportKey, resource schema.GroupVersionResource) (bound bool, err error) {
+	if p.Routes.Seen(export) {
+		return true, nil
+	}
+	clusters := p.Bindings.Clusters(export)
+	if len(clusters) == 0 {
+		return false, nil
+	}
+	if err := p.Bindings.probe(ctx, export, clusters[0], resource); err != nil {
+		return true, fmt.Errorf("reading %s through kcp: %w", resource.GroupResource(), err)
+	}
+	if !p.Routes.Seen(export) {
+		return true, ErrNotRouted
+	}
+	return true, nil
+}
+
+// probe makes kcp send one read of the export's kind, from a workspace that has bound it, to wherever it
+// thinks the kind is served.
+func (b *Bindings) probe(ctx context.Context, export v1alpha1.ExportKey, cluster logicalcluster.Name, resource schema.GroupVersionResource) error {
 	address := b.kcp.virtual.JoinPath(virtualWorkspacePath(export), "clusters", cluster.String()).String()
 	w, err := b.kcp.at(cluster.Path(), address)
 	if err != nil {

@@ -15,12 +15,12 @@ import (
 // ensureSchema creates the offer's APIResourceSchema if it is absent, and returns its name. A schema that
 // exists is never changed. If one of the same spec exists with other content (an earlier release of krop
 // generated it) the content's hash becomes part of the name.
-func ensureSchema(ctx context.Context, w *workspace, o offer) (string, bool, error) {
+func ensureSchema(ctx context.Context, w *workspace, o offer, m mode) (string, bool, error) {
 	wanted, err := schemaOf(o, "v"+o.specHash)
 	if err != nil {
 		return "", false, err
 	}
-	name, created, err := createSchema(ctx, w, wanted)
+	name, created, err := createSchema(ctx, w, wanted, m)
 	if err != nil || name != "" {
 		return name, created, err
 	}
@@ -28,7 +28,7 @@ func ensureSchema(ctx context.Context, w *workspace, o offer) (string, bool, err
 	if wanted, err = schemaOf(o, "v"+o.specHash+"-"+hash[:8]); err != nil {
 		return "", false, err
 	}
-	name, created, err = createSchema(ctx, w, wanted)
+	name, created, err = createSchema(ctx, w, wanted, m)
 	if err == nil && name == "" {
 		err = apierrors.NewConflict(apiResourceSchemas, wanted.Name, fmt.Errorf("it exists with other content"))
 	}
@@ -36,11 +36,11 @@ func ensureSchema(ctx context.Context, w *workspace, o offer) (string, bool, err
 }
 
 // createSchema returns no name if a schema of that name exists with other content.
-func createSchema(ctx context.Context, w *workspace, wanted *apisv1alpha1.APIResourceSchema) (string, bool, error) {
+func createSchema(ctx context.Context, w *workspace, wanted *apisv1alpha1.APIResourceSchema, m mode) (string, bool, error) {
 	schemas := w.kcp.ApisV1alpha1().APIResourceSchemas()
 	existing, err := schemas.Get(ctx, wanted.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		_, err = schemas.Create(ctx, wanted, metav1.CreateOptions{FieldManager: fieldManager})
+		_, err = schemas.Create(ctx, wanted, metav1.CreateOptions{FieldManager: fieldManager, DryRun: m})
 		if err == nil {
 			return wanted.Name, true, nil
 		}

@@ -13,10 +13,16 @@ import (
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
 )
 
+// sliceWrite is what an endpoint slice should say.
+type sliceWrite struct {
+	url  string
+	mode mode
+}
+
 // ensureSlice tells kcp where krop serves the export. The slice reaches the shards through a
 // CachedResource of the provider's manifest, so that is checked too: without it nothing would be routed,
 // and nothing would say why.
-func ensureSlice(ctx context.Context, w *workspace, o offer, externalURL string) (bool, error) {
+func ensureSlice(ctx context.Context, w *workspace, o offer, write sliceWrite) (bool, error) {
 	_, err := w.kcp.CacheV1alpha1().CachedResources().Get(ctx, cachedResourceName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		missing := fmt.Sprintf("it has no CachedResource %s", cachedResourceName)
@@ -25,18 +31,17 @@ func ensureSlice(ctx context.Context, w *workspace, o offer, externalURL string)
 	if err != nil {
 		return false, explained(err, w.cluster, "get", cachedResources)
 	}
-	slice, created, err := getOrCreateSlice(ctx, w, o)
+	slice, created, err := getOrCreateSlice(ctx, w, o, write.mode)
 	if err != nil {
 		return false, explained(err, w.cluster, "get and create", endpointSlices.GroupResource())
 	}
-	url := ServiceURL(externalURL, o.export)
-	if sliceURL(slice) == url {
+	if sliceURL(slice) == write.url || created && write.mode != nil { // what a dry-run creates can't be patched
 		return created, nil
 	}
-	return true, explained(patchSlice(ctx, w, o.export.Name, url), w.cluster, "patch the status of", endpointSlices.GroupResource())
+	return true, explained(patchSlice(ctx, w, o.export.Name, write), w.cluster, "patch the status of", endpointSlices.GroupResource())
 }
 
-func getOrCreateSlice(ctx context.Context, w *workspace, o offer) (*unstructured.Unstructured, bool, error) {
+func getOrCreateSlice(ctx context.Context, w *workspace, o offer, m mode) (*unstructured.Unstructured, bool, error) {
 	slices := w.dynamic.Resource(endpointSlices)
 	slice, err := slices.Get(ctx, o.export.Name, metav1.GetOptions{})
 	if !apierrors.IsNotFound(err) || isUnknownResource(err) {
@@ -46,7 +51,7 @@ func getOrCreateSlice(ctx context.Context, w *workspace, o offer) (*unstructured
 	wanted.SetGroupVersionKind(endpointSliceKind)
 	wanted.SetName(o.export.Name)
 	wanted.SetLabels(map[string]string{v1alpha1.LabelBlueprint: o.owner})
-	slice, err = slices.Create(ctx, wanted, metav1.CreateOptions{FieldManager: fieldManager})
+	slice, err = slices.Create(ctx, wanted, metav1.CreateOptions{FieldManager: fieldManager, DryRun: m})
 	if apierrors.IsAlreadyExists(err) {
 		slice, err = slices.Get(ctx, o.export.Name, metav1.GetOptions{})
 	}
@@ -65,12 +70,12 @@ func sliceURL(slice *unstructured.Unstructured) string {
 }
 
 // patchSlice replaces all addresses: a shard refuses to choose between two that carry its prefix.
-func patchSlice(ctx context.Context, w *workspace, name, url string) error {
-	endpoints := map[string]any{"status": map[string]any{"endpoints": []any{map[string]any{"url": url}}}}
+func patchSlice(ctx context.Context, w *workspace, name string, write sliceWrite) error {
+	endpoints := map[string]any{"status": map[string]any{"endpoints": []any{map[string]any{"url": write.url}}}}
 	patch, err := json.Marshal(endpoints)
 	if err != nil {
 		return fmt.Errorf("endpoint slice %s: %w", name, err)
 	}
-	_, err = w.dynamic.Resource(endpointSlices).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager}, "status")
+	_, err = w.dynamic.Resource(endpointSlices).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager, DryRun: write.mode}, "status")
 	return err
 }
