@@ -2,6 +2,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -11,5 +12,10 @@ import (
 func main() {
 	command := newRootCommand()
 	command.SetContext(genericapiserver.SetupSignalContext())
-	os.Exit(cli.Run(command))
+	if err := cli.RunNoErrOutput(command); err != nil {
+		for _, problem := range problemsIn(err) {
+			fmt.Fprintln(os.Stderr, "Error:", problem)
+		}
+		os.Exit(1)
+	}
 }

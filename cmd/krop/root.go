@@ -1,6 +1,11 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+)
 
 func newRootCommand() *cobra.Command {
 	command := &cobra.Command{
@@ -9,6 +14,14 @@ func newRootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	command.AddCommand(newBootstrapCommand())
+	command.AddCommand(newBootstrapCommand(), newServeCommand())
 	return command
+}
+
+// problemsIn takes an error apart, so that each problem gets a line of its own.
+func problemsIn(err error) []error {
+	if all := utilerrors.Aggregate(nil); errors.As(err, &all) {
+		return utilerrors.Flatten(all).Errors()
+	}
+	return []error{err}
 }
