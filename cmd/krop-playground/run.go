@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"go.opendefense.cloud/krop/test/testbed"
+)
+
+// readyLine is what scripts wait for on stdout.
+const readyLine = "playground ready"
+
+func runCommand() *cobra.Command {
+	var options testbed.Options
+	var endWithParent bool
+	command := &cobra.Command{
+		Use:   "run",
+		Short: "Start everything and stay until interrupted",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if endWithParent {
+				if err := terminateWithParent(); err != nil {
+					return err
+				}
+			}
+			executable, err := os.Executable()
+			if err != nil {
+				return fmt.Errorf("find the checkout: %w", err)
+			}
+			options.Checkout = filepath.Dir(filepath.Dir(executable)) // it lies in bin/
+			options.Progress = os.Stderr
+			return run(command.Context(), options)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&options.Dir, "dir", ".playground", "folder for kubeconfigs, logs and data; a second start uses its data")
+	flags.IntVar(&options.BasePort, "port", 6443, fmt.Sprintf("first of %d ports; kcp's", testbed.PortCount))
+	flags.StringVar((*string)(&options.Topology), "topology", string(testbed.TwoProcesses),
+		fmt.Sprintf("%s, or %s for kcp behind its proxies", testbed.TwoProcesses, testbed.Production))
+	flags.BoolVar(&options.WithoutKrop, "without-krop", false, "leave out krop")
+	flags.BoolVar(&endWithParent, "end-with-parent", false, "end when the process that started this one ends (Linux)")
+	return command
+}
+
+// run returns nil when it was interrupted, and an error when a server could not be started or ended by itself.
+func run(ctx context.Context, options testbed.Options) error {
+	bed, err := testbed.Start(ctx, options)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("kubeconfigs are in %s\n%s\n", bed.Dir(), readyLine)
+	err = bed.AwaitFailure(ctx)
+	fmt.Fprintln(os.Stderr, "stopping")
+	return errors.Join(err, bed.Stop())
+}
