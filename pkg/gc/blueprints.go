@@ -30,6 +30,12 @@ type StoredBlueprints interface {
 // Blueprints keeps what is served and published in step with the blueprints that are stored: at
 // start, after another replica has written one, and where a request had to leave something undone.
 type Blueprints struct {
+	config BlueprintsConfig
+	queue  workqueue.TypedRateLimitingInterface[v1alpha1.InstanceKey]
+}
+
+// BlueprintsConfig is what the loop over blueprints is made from.
+type BlueprintsConfig struct {
 	// Stored is what is watched.
 	Stored StoredBlueprints
 	// KeyOf names a stored blueprint.
@@ -40,41 +46,48 @@ type Blueprints struct {
 	Loaded func()
 }
 
-// Run works until ctx ends.
-func (b *Blueprints) Run(ctx context.Context) error {
-	queue := workqueue.NewTypedRateLimitingQueueWithConfig(
+// NewBlueprints makes the loop over blueprints. Run starts it.
+func NewBlueprints(config BlueprintsConfig) *Blueprints {
+	return &Blueprints{config: config, queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[v1alpha1.InstanceKey](blueprintRetryBase, blueprintRetryMax),
-		workqueue.TypedRateLimitingQueueConfig[v1alpha1.InstanceKey]{Name: "blueprints"})
-	defer queue.ShutDown()
-	start := &firstPass{missing: map[v1alpha1.InstanceKey]struct{}{}, done: b.Loaded}
+		workqueue.TypedRateLimitingQueueConfig[v1alpha1.InstanceKey]{Name: "blueprints"})}
+}
+
+// Enqueue has a blueprint looked at, because something other than the blueprint has changed.
+func (b *Blueprints) Enqueue(key v1alpha1.InstanceKey) { b.queue.Add(key) }
+
+// Run works until ctx ends. It runs once.
+func (b *Blueprints) Run(ctx context.Context) error {
+	defer b.queue.ShutDown()
+	start := &firstPass{missing: map[v1alpha1.InstanceKey]struct{}{}, done: b.config.Loaded}
 	for range blueprintWorkers {
-		go b.work(ctx, queue, start)
+		go b.work(ctx, start)
 	}
-	return b.Stored.Watch(ctx, func(event watch.EventType, blueprint *unstructured.Unstructured) {
+	return b.config.Stored.Watch(ctx, func(event watch.EventType, blueprint *unstructured.Unstructured) {
 		switch event {
 		case watch.Bookmark:
 			start.complete()
 		case watch.Added, watch.Modified:
-			key := b.KeyOf(blueprint)
+			key := b.config.KeyOf(blueprint)
 			start.expect(key)
-			queue.Add(key)
+			b.queue.Add(key)
 		}
 	})
 }
 
-func (b *Blueprints) work(ctx context.Context, queue workqueue.TypedRateLimitingInterface[v1alpha1.InstanceKey], start *firstPass) {
+func (b *Blueprints) work(ctx context.Context, start *firstPass) {
 	for {
-		key, stopped := queue.Get()
+		key, stopped := b.queue.Get()
 		if stopped {
 			return
 		}
-		if err := b.Ensure(ctx, key); err != nil && ctx.Err() == nil {
+		if err := b.config.Ensure(ctx, key); err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Info("blueprint is not as stored yet", "cluster", key.Cluster, "blueprint", key.Name, "err", err)
-			queue.AddRateLimited(key)
+			b.queue.AddRateLimited(key)
 		} else {
-			queue.Forget(key)
+			b.queue.Forget(key)
 		}
 		start.tried(key)
-		queue.Done(key)
+		b.queue.Done(key)
 	}
 }

@@ -71,7 +71,7 @@ type Ownership interface {
 // ownsAll is the Ownership of a single replica.
 type ownsAll struct{}
 
-func (ownsAll) Owns(logicalcluster.Name) bool                   { return true }
+func (ownsAll) Owns(logicalcluster.Name) bool                  { return true }
 func (ownsAll) Subscribe(func(func(logicalcluster.Name) bool)) {}
 
 // unknownBindings is used where nobody knows of bindings: then no binding is ever known to be gone.

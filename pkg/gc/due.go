@@ -51,9 +51,11 @@ func (d *due) add(key v1alpha1.InstanceKey, why reason) {
 		forced:     old.forced || why.forced,
 		background: old.background && why.background,
 	}
+	if len(old.changes)+len(why.changes) > maxChanges {
+		merged.forced = true
+	}
 	if !merged.forced {
 		merged.changes = append(old.changes, why.changes...)
-		merged.forced = len(merged.changes) > maxChanges
 	}
 	d.reasons[key] = merged
 }

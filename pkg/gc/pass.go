@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -104,8 +105,15 @@ type pass struct {
 	key       v1alpha1.InstanceKey
 }
 
-// run starts over at once, from fresh reads, when somebody else has written meanwhile.
+// run starts over at once, from fresh reads, when somebody else has written meanwhile. A panic is
+// one instance's failure: the others, and other tenants, go on.
 func (p *pass) run(ctx context.Context) (ended result, err error) {
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			ended, err = resultFailed, fmt.Errorf("panic: %v", panicked)
+			klog.FromContext(ctx).Error(err, "pass panicked", "instance", p.key.String(), "stack", string(debug.Stack()))
+		}
+	}()
 	for range maxConflicts {
 		ended, err = p.attempt(ctx)
 		if !apierrors.IsConflict(err) {

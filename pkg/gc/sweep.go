@@ -181,7 +181,9 @@ func (s *served) sweep(ctx context.Context, consumer logicalcluster.Name, found 
 	}
 	var errs []error
 	for _, candidate := range found {
-		if !stored.Has(candidate.instance) {
+		// The index also knows the instance of a child whose mark of the consumer was tampered with.
+		_, indexed := s.index.find(candidate.instance)
+		if !indexed && !stored.Has(candidate.instance) {
 			if err := s.delete(ctx, candidate); err != nil {
 				errs = append(errs, err)
 				continue

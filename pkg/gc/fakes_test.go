@@ -1,0 +1,371 @@
+package gc
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/kcp-dev/logicalcluster/v3"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+	"go.opendefense.cloud/krop/pkg/compose"
+	"go.opendefense.cloud/krop/pkg/engine"
+	"go.opendefense.cloud/krop/pkg/plane"
+)
+
+var (
+	testExport   = v1alpha1.ExportKey{Cluster: "provider", Name: "things.example.org"}
+	testResource = schema.GroupResource{Group: "example.org", Resource: "things"}
+	testGVR      = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+)
+
+func testProgram(specHash string, nodes ...engine.Node) *engine.Program {
+	return &engine.Program{Blueprint: "things", Export: testExport, SpecHash: specHash, Nodes: nodes}
+}
+
+func testKey(cluster, name string) v1alpha1.InstanceKey {
+	return v1alpha1.InstanceKey{Export: testExport, Cluster: logicalcluster.Name(cluster), Namespace: "default", Name: name}
+}
+
+// memory is Instances without etcd, for tests that force what etcd wouldn't do.
+type memory struct {
+	mutex    sync.Mutex
+	revision int
+	objects  map[v1alpha1.InstanceKey]*unstructured.Unstructured
+	watchers []chan watch.Event
+	locked   map[v1alpha1.InstanceKey]chan struct{}
+	failUIDs error
+	reads    int // of UIDs
+}
+
+var _ Instances = &memory{}
+
+func newMemory() *memory {
+	return &memory{objects: map[v1alpha1.InstanceKey]*unstructured.Unstructured{}, locked: map[v1alpha1.InstanceKey]chan struct{}{}}
+}
+
+func (m *memory) keyOf(instance *unstructured.Unstructured) v1alpha1.InstanceKey {
+	return testKey(logicalcluster.From(instance).String(), instance.GetName())
+}
+
+func (m *memory) put(instance *unstructured.Unstructured) *unstructured.Unstructured {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	key := m.keyOf(instance)
+	event := watch.Modified
+	if m.objects[key] == nil {
+		event = watch.Added
+	}
+	return m.write(key, event, instance)
+}
+
+// write stores and tells; the mutex is held.
+func (m *memory) write(key v1alpha1.InstanceKey, event watch.EventType, instance *unstructured.Unstructured) *unstructured.Unstructured {
+	m.revision++
+	instance = instance.DeepCopy()
+	instance.SetResourceVersion(strconv.Itoa(m.revision))
+	m.objects[key] = instance
+	if event == watch.Deleted {
+		delete(m.objects, key)
+	}
+	for _, watcher := range m.watchers {
+		watcher <- watch.Event{Type: event, Object: instance.DeepCopy()}
+	}
+	return instance.DeepCopy()
+}
+
+// remove deletes by force, whatever finalizers there are.
+func (m *memory) remove(key v1alpha1.InstanceKey) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	m.write(key, watch.Deleted, m.objects[key])
+}
+
+func (m *memory) Get(_ context.Context, key v1alpha1.InstanceKey) (*unstructured.Unstructured, error) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	if object, ok := m.objects[key]; ok {
+		return object.DeepCopy(), nil
+	}
+	return nil, apierrors.NewNotFound(testResource, key.Name)
+}
+
+func (m *memory) UIDs(_ context.Context, cluster logicalcluster.Name) (sets.Set[types.UID], error) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	m.reads++
+	if m.failUIDs != nil {
+		return nil, m.failUIDs
+	}
+	uids := sets.New[types.UID]()
+	for key, object := range m.objects {
+		if key.Cluster == cluster {
+			uids.Insert(object.GetUID())
+		}
+	}
+	return uids, nil
+}
+
+func (m *memory) Watch(ctx context.Context, handle func(watch.EventType, *unstructured.Unstructured)) error {
+	m.mutex.Lock()
+	events := make(chan watch.Event, 10000)
+	m.watchers = append(m.watchers, events)
+	var listed []*unstructured.Unstructured
+	for _, object := range m.objects {
+		listed = append(listed, object.DeepCopy())
+	}
+	m.mutex.Unlock()
+	for _, object := range listed {
+		handle(watch.Added, object)
+	}
+	handle(watch.Bookmark, nil)
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case event := <-events:
+			handle(event.Type, event.Object.(*unstructured.Unstructured))
+		}
+	}
+}
+
+func (m *memory) Record(_ context.Context, instance *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	key := m.keyOf(instance)
+	current, ok := m.objects[key]
+	if !ok {
+		return nil, apierrors.NewNotFound(testResource, key.Name)
+	}
+	if current.GetResourceVersion() != instance.GetResourceVersion() {
+		return nil, apierrors.NewConflict(testResource, key.Name, nil)
+	}
+	return m.write(key, watch.Modified, instance), nil
+}
+
+func (m *memory) Delete(_ context.Context, key v1alpha1.InstanceKey) error {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	current, ok := m.objects[key]
+	if !ok {
+		return apierrors.NewNotFound(testResource, key.Name)
+	}
+	current = current.DeepCopy()
+	now := metav1.Now()
+	current.SetDeletionTimestamp(&now)
+	m.write(key, watch.Modified, current)
+	return nil
+}
+
+func (m *memory) Finalize(_ context.Context, instance *unstructured.Unstructured) error {
+	m.remove(m.keyOf(instance))
+	return nil
+}
+
+func (m *memory) Lock(ctx context.Context, key v1alpha1.InstanceKey) (func(), error) {
+	m.mutex.Lock()
+	lock, ok := m.locked[key]
+	if !ok {
+		lock = make(chan struct{}, 1)
+		m.locked[key] = lock
+	}
+	m.mutex.Unlock()
+	select {
+	case lock <- struct{}{}:
+		return func() { <-lock }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// instance is one as a request would have stored it.
+func instance(cluster, name, uid string, rows ...v1alpha1.ComposedResource) *unstructured.Unstructured {
+	object := stored(cluster, name, uid)
+	object.SetFinalizers([]string{v1alpha1.Finalizer})
+	list := make([]any, 0, len(rows))
+	for _, row := range rows {
+		list = append(list, map[string]any{
+			"id": row.ID, "target": string(row.Target), "apiVersion": row.APIVersion, "kind": row.Kind,
+			"resource": row.Resource, "namespace": row.Namespace, "name": row.Name, "uid": string(row.UID), "state": "Ready",
+		})
+	}
+	_ = unstructured.SetNestedSlice(object.Object, list, "status", "composition", "resources")
+	return object
+}
+
+// composer is a Composer that does what a test says.
+type composer struct {
+	mutex    sync.Mutex
+	apply    func(compose.Request) (*compose.Result, error)
+	teardown func(context.Context, compose.Request, compose.Intent) (bool, *compose.Result, error)
+	applied  []string // spec hash and instance, in order
+}
+
+func (c *composer) Apply(_ context.Context, request compose.Request, _ compose.Intent) (*compose.Result, error) {
+	c.mutex.Lock()
+	c.applied = append(c.applied, request.Program.SpecHash+" "+request.Instance.GetName())
+	apply := c.apply
+	c.mutex.Unlock()
+	if apply != nil {
+		return apply(request)
+	}
+	return &compose.Result{Instance: request.Instance, Plan: &engine.Plan{}}, nil
+}
+
+func (c *composer) Prune(_ context.Context, request compose.Request, plan *engine.Plan, _ compose.Intent) (*compose.Result, error) {
+	return &compose.Result{Instance: request.Instance, Plan: plan}, nil
+}
+
+func (c *composer) Teardown(ctx context.Context, request compose.Request, intent compose.Intent) (bool, *compose.Result, error) {
+	if c.teardown != nil {
+		return c.teardown(ctx, request, intent)
+	}
+	return true, &compose.Result{Instance: request.Instance}, nil
+}
+
+func (c *composer) passes() []string {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return append([]string(nil), c.applied...)
+}
+
+func (c *composer) count(of string) int {
+	n := 0
+	for _, pass := range c.passes() {
+		if pass == of {
+			n++
+		}
+	}
+	return n
+}
+
+// sources hands events of children out by source.
+type sources struct {
+	mutex  sync.Mutex
+	open   map[source]func(watch.EventType, *unstructured.Unstructured)
+	starts map[source]int
+}
+
+func newSources() *sources {
+	return &sources{open: map[source]func(watch.EventType, *unstructured.Unstructured){}, starts: map[source]int{}}
+}
+
+func (s *sources) Watch(ctx context.Context, target v1alpha1.Target, _ v1alpha1.ExportKey, _ string, gvr schema.GroupVersionResource, handle func(watch.EventType, *unstructured.Unstructured)) error {
+	of := source{target, gvr}
+	s.mutex.Lock()
+	s.open[of] = handle
+	s.starts[of]++
+	s.mutex.Unlock()
+	<-ctx.Done()
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	delete(s.open, of)
+	return nil
+}
+
+func (s *sources) started(of source) int {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.starts[of]
+}
+
+func (s *sources) isOpen(of source) bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.open[of] != nil
+}
+
+func (s *sources) tell(of source, event watch.EventType, child *unstructured.Unstructured) {
+	s.mutex.Lock()
+	handle := s.open[of]
+	s.mutex.Unlock()
+	handle(event, child)
+}
+
+// shared is a provider's or host plane with objects in memory.
+type shared struct {
+	plane.Plane
+	mutex   sync.Mutex
+	objects map[plane.Object]*unstructured.Unstructured
+	deleted []string
+	fail    error
+}
+
+func (s *shared) For(context.Context, v1alpha1.Target, v1alpha1.ExportKey, logicalcluster.Name) (plane.Plane, error) {
+	return s, nil
+}
+
+func (s *shared) Get(_ context.Context, object plane.Object) (*unstructured.Unstructured, error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.fail != nil {
+		return nil, s.fail
+	}
+	if live, ok := s.objects[object]; ok {
+		return live.DeepCopy(), nil
+	}
+	return nil, apierrors.NewNotFound(object.GVR.GroupResource(), object.Name)
+}
+
+func (s *shared) Delete(_ context.Context, object plane.Object, uid types.UID) error {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if live := s.objects[object]; live == nil || live.GetUID() != uid {
+		return apierrors.NewConflict(object.GVR.GroupResource(), object.Name, nil)
+	}
+	delete(s.objects, object)
+	s.deleted = append(s.deleted, object.Name)
+	return nil
+}
+
+func (s *shared) has(name string) bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	for object := range s.objects {
+		if object.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// bindings is what is known of bindings.
+type bindings struct {
+	mutex   sync.Mutex
+	changed func(v1alpha1.ExportKey, logicalcluster.Name, bool)
+	state   map[logicalcluster.Name]bool // absent: unknown
+}
+
+func (b *bindings) Subscribe(changed func(v1alpha1.ExportKey, logicalcluster.Name, bool)) {
+	b.changed = changed
+}
+
+func (b *bindings) Bound(_ context.Context, _ v1alpha1.ExportKey, cluster logicalcluster.Name) (bound, known bool) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	bound, known = b.state[cluster]
+	return bound, known
+}
+
+func (b *bindings) set(cluster logicalcluster.Name, bound bool) {
+	b.mutex.Lock()
+	b.state[cluster] = bound
+	b.mutex.Unlock()
+	b.changed(testExport, cluster, bound)
+}
+
+func run(t *testing.T, l *Loop) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); l.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-ended })
+}
