@@ -20,9 +20,8 @@ const (
 	DefaultCollection = 1000
 	// DefaultDimensions is kro's own default.
 	DefaultDimensions = 10
-	// DefaultPlanCost is ten times what Kubernetes grants the rules of one custom resource per
-	// request; it takes about a second of one core to spend.
-	DefaultPlanCost = 100_000_000
+	// DefaultPlanCost is what Kubernetes grants to all rules of one custom resource together.
+	DefaultPlanCost = 10_000_000
 )
 
 // withDefaults fills in what is zero.

@@ -1,0 +1,153 @@
+package kro
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	celast "github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/types"
+	krocel "github.com/kubernetes-sigs/kro/pkg/cel"
+	krolibrary "github.com/kubernetes-sigs/kro/pkg/cel/library"
+	"github.com/kubernetes-sigs/kro/pkg/graph/parser"
+	kroschema "github.com/kubernetes-sigs/kro/pkg/graph/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// status looks at the author's status fields and conditions.
+func (d *diagnosis) status() {
+	path := field.NewPath("spec", "schema", "status")
+	fields := decoded(d.spec.Schema.Status)
+	if conditions, ok := fields["conditions"]; ok {
+		d.conditions(path.Child("conditions"), conditions)
+		delete(fields, "conditions")
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		d.statusField(child(path, name), fields[name])
+	}
+}
+
+func (d *diagnosis) statusField(path *field.Path, value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			d.statusField(child(path, name), v[name])
+		}
+	case []any:
+		for i, element := range v {
+			d.statusField(path.Index(i), element)
+		}
+	case string:
+		d.statusText(path, v)
+	default:
+		d.refuse(field.Invalid(path, value, fmt.Sprintf("expected an expression in ${}, found %T", value)))
+	}
+}
+
+func (d *diagnosis) statusText(path *field.Path, text string) {
+	const only = "v"
+	descriptors, _, err := parser.ParseSchemalessResource(map[string]any{only: text})
+	switch {
+	case err != nil:
+		d.refuse(field.Invalid(path, text, err.Error()))
+		return
+	case len(descriptors) == 0:
+		d.refuse(field.Invalid(path, text, "expected an expression in ${}"))
+		return
+	}
+	u := use{path: path, expression: descriptors[0].Expression, env: d.env, role: "status"}
+	output, names := d.check(u)
+	if output == nil {
+		return
+	}
+	if len(names) == 0 {
+		d.refuseUse(u, "expected it to read a resource or schema")
+		return
+	}
+	if _, err := kroschema.GenerateSchemaFromCELTypes(map[string]*cel.Type{only: output}, d.provider); err != nil {
+		d.refuseUse(u, "no schema can be made of "+typeName(output)+": "+prettyTypes(err.Error()))
+	}
+}
+
+func (d *diagnosis) conditions(path *field.Path, value any) {
+	list, ok := value.([]any)
+	if !ok {
+		d.refuse(field.Invalid(path, summary(value), "expected a list of expressions"))
+		return
+	}
+	seen := make(map[string]bool)
+	for i, element := range list {
+		text, ok := element.(string)
+		if !ok {
+			d.refuse(field.Invalid(path.Index(i), summary(element), "expected an expression in ${}"))
+			continue
+		}
+		d.condition(path.Index(i), text, seen)
+	}
+}
+
+func (d *diagnosis) condition(path *field.Path, text string, seen map[string]bool) {
+	expression, ok := d.unwrap(nil, path, "status condition", text)
+	if !ok {
+		return
+	}
+	u := use{path: path, expression: expression, env: d.env, role: "status condition"}
+	output, _ := d.check(u)
+	if output == nil {
+		return
+	}
+	element, err := krocel.ListElementType(output)
+	if err != nil {
+		element = output
+	}
+	if !krolibrary.IsConditionType(element) && element.Kind() != cel.DynKind {
+		d.refuseUse(u, "expected runtime.newCondition(…) or a list of them, found "+typeName(output))
+	}
+	for _, name := range conditionTypes(expression.Original) {
+		if seen[name] {
+			d.refuseUse(u, fmt.Sprintf("condition type %q is given more than once", name))
+		}
+		seen[name] = true
+	}
+}
+
+// conditionTypes are the types, as far as they are literals, of the conditions that the text makes.
+func conditionTypes(text string) []string {
+	env, err := parsing()
+	if err != nil || !strings.Contains(text, "newCondition") {
+		return nil
+	}
+	parsed, issues := env.Parse(text)
+	if issues.Err() != nil {
+		return nil
+	}
+	var out []string
+	celast.PreOrderVisit(parsed.NativeRep().Expr(), celast.NewExprVisitor(func(expr celast.Expr) {
+		if expr.Kind() == celast.CallKind && expr.AsCall().FunctionName() == "newCondition" {
+			out = append(out, literalTypes(expr.AsCall().Args())...)
+		}
+	}))
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func literalTypes(args []celast.Expr) []string {
+	var out []string
+	for _, arg := range args {
+		if arg.Kind() != celast.MapKind {
+			continue
+		}
+		for _, entry := range arg.AsMap().Entries() {
+			key, value := entry.AsMapEntry().Key(), entry.AsMapEntry().Value()
+			if key.Kind() != celast.LiteralKind || key.AsLiteral() != types.String("type") || value.Kind() != celast.LiteralKind {
+				continue
+			}
+			if name, ok := value.AsLiteral().(types.String); ok {
+				out = append(out, string(name))
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,114 @@
+package kro
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/interpreter"
+	krocel "github.com/kubernetes-sigs/kro/pkg/cel"
+
+	"go.opendefense.cloud/krop/pkg/engine"
+)
+
+// expression is a compiled expression. Immutable.
+type expression struct {
+	program cel.Program
+	// source is what the author wrote, and text what was compiled: they differ for strings that have
+	// expressions in them.
+	source, text string
+	// references are the names it reads: resources, schema, iterators, each, runtime.
+	references []string
+	// paths are the chains of selections in it. They are needed only to explain a failure.
+	paths func() []path
+}
+
+func newExpression(compiled *krocel.Expression) *expression {
+	return &expression{
+		program:    compiled.Program,
+		source:     compiled.UserExpression(),
+		text:       compiled.Original,
+		references: slices.Sorted(slices.Values(compiled.References)),
+		paths:      sync.OnceValue(func() []path { return paths(compiled.Original) }),
+	}
+}
+
+func newExpressions(compiled []*krocel.Expression) []*expression {
+	out := make([]*expression, 0, len(compiled))
+	for _, e := range compiled {
+		out = append(out, newExpression(e))
+	}
+	return out
+}
+
+// eval evaluates the expression. The error is of CEL or of the budget, and says nothing of where it
+// comes from.
+func (e *expression) eval(scope *scope) (ref.Val, error) {
+	value, details, err := e.program.ContextEval(scope.pass.ctx, scope)
+	if cost := details.ActualCost(); cost != nil {
+		if budgetErr := scope.pass.spend(*cost); budgetErr != nil {
+			return nil, budgetErr
+		}
+	}
+	if err != nil {
+		return nil, explained(err)
+	}
+	return value, nil
+}
+
+// explained says in words for authors what CEL says in words for its own.
+func explained(err error) error {
+	var cancelled interpreter.EvalCancelledError
+	switch {
+	case errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded:
+		return fmt.Errorf("it costs more than %d units to evaluate", ExpressionCost)
+	case strings.Contains(err.Error(), "operation interrupted"):
+		return fmt.Errorf("it takes longer than %s to evaluate", nodeTime)
+	default:
+		return err
+	}
+}
+
+// missing are the words by which CEL says that a value isn't there; any other error is a failure.
+var missing = []string{"no such key", "no such field", "no such attribute", "index out of bounds"}
+
+func isMissing(err error) bool {
+	return slices.ContainsFunc(missing, func(words string) bool { return strings.Contains(err.Error(), words) })
+}
+
+// scope resolves the names in an expression: the instance, observed resources, and what is local to
+// the expression.
+type scope struct {
+	pass  *pass
+	local map[string]any
+}
+
+// ResolveName implements cel.Activation.
+func (s *scope) ResolveName(name string) (any, bool) {
+	if value, ok := s.local[name]; ok {
+		return value, true
+	}
+	return s.pass.resolve(name)
+}
+
+// Parent implements cel.Activation.
+func (s *scope) Parent() cel.Activation { return nil }
+
+// boolean is the value of a condition. An empty optional is false, as in kro.
+func boolean(value ref.Val) (bool, error) {
+	out, err := native(value)
+	switch v := out.(type) {
+	case bool:
+		return v, nil
+	case nil:
+		return false, err
+	default:
+		return false, fmt.Errorf("it gives %s, expected bool", value.Type().TypeName())
+	}
+}
+
+var _ engine.Graph = (*graphProgram)(nil)

@@ -1,0 +1,161 @@
+package kro
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kubernetes-sigs/kro/pkg/graph"
+	"github.com/kubernetes-sigs/kro/pkg/graph/fieldpath"
+	"github.com/kubernetes-sigs/kro/pkg/graph/schema"
+	"github.com/kubernetes-sigs/kro/pkg/graph/variable"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+	"go.opendefense.cloud/krop/pkg/engine"
+)
+
+// nodeTime is how long the expressions of one node may take. The cost limits stop them long before;
+// this is for work that they underestimate.
+const nodeTime = 2 * time.Second
+
+// graphProgram is what kro made of a blueprint, in the form that passes need. kro has a runtime of
+// its own, which krop doesn't use: its answer to what is ignored takes exponential time, errors lose
+// the node and expression that they are about, readyWhen sees values of other types than it was
+// checked with, and nothing in it is bounded.
+type graphProgram struct {
+	limits Limits
+	nodes  map[v1alpha1.NodeID]*node
+	status *template
+	// conditions are the author's, each giving a condition or a list of them.
+	conditions     []*expression
+	instanceSchema *spec.Schema
+}
+
+// node is one resource. Immutable.
+type node struct {
+	id         v1alpha1.NodeID
+	dependsOn  []v1alpha1.NodeID
+	namespaced bool
+	collection bool
+	schema     *spec.Schema
+	template   *template
+	include    []*expression
+	ready      []*expression
+	dimensions []dimension
+}
+
+// observedSchema is the schema of what other nodes see of this one: a collection is a list.
+func (n *node) observedSchema() *spec.Schema {
+	if !n.collection {
+		return n.schema
+	}
+	return schema.NewCache().WrapAsList(n.schema)
+}
+
+// dimension is one axis of a forEach.
+type dimension struct {
+	name string
+	list *expression
+}
+
+// template is an object with the places where values go.
+type template struct {
+	object map[string]any
+	fields []templateField
+}
+
+type templateField struct {
+	path       string
+	segments   []fieldpath.Segment
+	expression *expression
+	// perItem is set where the value depends on the forEach variables.
+	perItem bool
+}
+
+func newGraph(compiled *graph.Graph, limits Limits) (*graphProgram, error) {
+	g := &graphProgram{
+		limits:         limits,
+		nodes:          make(map[v1alpha1.NodeID]*node, len(compiled.Nodes)),
+		conditions:     newExpressions(compiled.Instance.Conditions),
+		instanceSchema: compiled.ResourceSchemas[graph.InstanceNodeID],
+	}
+	var err error
+	if g.status, err = newTemplate(compiled.Instance.Template, compiled.Instance.Variables); err != nil {
+		return nil, err
+	}
+	for id, from := range compiled.Nodes {
+		if g.nodes[v1alpha1.NodeID(id)], err = newNode(from, compiled.ResourceSchemas[id]); err != nil {
+			return nil, err
+		}
+	}
+	return g, nil
+}
+
+func newNode(from *graph.Node, kindSchema *spec.Schema) (*node, error) {
+	n := &node{
+		id:         v1alpha1.NodeID(from.Meta.ID),
+		namespaced: from.Meta.Namespaced,
+		collection: from.Meta.Type == graph.NodeTypeCollection,
+		schema:     kindSchema,
+		include:    newExpressions(from.IncludeWhen),
+		ready:      newExpressions(from.ReadyWhen),
+	}
+	for _, id := range slices.Sorted(slices.Values(from.Meta.Dependencies)) {
+		n.dependsOn = append(n.dependsOn, v1alpha1.NodeID(id))
+	}
+	for _, d := range from.ForEach {
+		n.dimensions = append(n.dimensions, dimension{name: d.Name, list: newExpression(d.Expression)})
+	}
+	var err error
+	n.template, err = newTemplate(from.Template, from.Variables)
+	return n, err
+}
+
+func newTemplate(object *unstructured.Unstructured, variables []*variable.ResourceField) (*template, error) {
+	t := &template{object: object.Object}
+	for _, v := range variables {
+		segments, err := fieldpath.Parse(v.Path)
+		if err != nil {
+			return nil, fmt.Errorf("path %q: %w", v.Path, err)
+		}
+		t.fields = append(t.fields, templateField{
+			path: v.Path, segments: segments, expression: newExpression(v.Expression), perItem: v.Kind.IsIteration(),
+		})
+	}
+	// kro finds them in the order of a map.
+	slices.SortFunc(t.fields, func(a, b templateField) int { return compareSegments(a.segments, b.segments) })
+	return t, nil
+}
+
+func compareSegments(a, b []fieldpath.Segment) int {
+	return slices.CompareFunc(a, b, func(a, b fieldpath.Segment) int {
+		if a.Index != b.Index {
+			return a.Index - b.Index
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+}
+
+// Start implements engine.Graph.
+func (g *graphProgram) Start(instance *unstructured.Unstructured) (engine.Pass, error) {
+	return &pass{
+		graph:    g,
+		instance: instance,
+		schema:   wrapped(withoutStatus(instance.Object), g.instanceSchema),
+		states:   make(map[v1alpha1.NodeID]*state, len(g.nodes)),
+	}, nil
+}
+
+// withoutStatus is what expressions see of the instance: they may not depend on what they make.
+func withoutStatus(object map[string]any) map[string]any {
+	out := make(map[string]any, len(object))
+	for key, value := range object {
+		if key != "status" {
+			out[key] = value
+		}
+	}
+	return out
+}

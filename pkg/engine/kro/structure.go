@@ -1,0 +1,264 @@
+package kro
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/kubernetes-sigs/kro/pkg/metadata"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+)
+
+const (
+	// maxExpressions is how many ${ a blueprint may have: compiling takes about 50 microseconds each,
+	// and kro's largest examples have 200.
+	maxExpressions = 5000
+	// maxNames is how long ids and the kind may be: ids are the values of a label.
+	maxNames = validation.LabelValueMaxLength
+)
+
+var (
+	lowerCamel = regexp.MustCompile(`^[a-z][a-zA-Z0-9]*$`)
+	upperCamel = regexp.MustCompile(`^[A-Z][a-zA-Z0-9]*$`)
+	version    = regexp.MustCompile(`^v[0-9]+((alpha|beta)[0-9]+)?$`)
+)
+
+// reservedNames are words that mean something in CEL or, now or one day, in kro. kro refuses them too.
+var reservedNames = sets.New(strings.Fields(`
+	true false null in as break const continue else for function if import let loop package namespace return var void while
+	apiVersion context dependency dependencies each externalRef externalReference externalRefs externalReferences graph
+	instance item items kind kro metadata object resource resourcegraphdefinition resourceGraphDefinition resources root
+	runtime schema self serviceAccountName spec status this variables vars version`)...)
+
+// checkSize refuses what would take too long to look at closely.
+func (c *compilation) checkSize() bool {
+	path := field.NewPath("spec", "resources")
+	if len(c.resources) > c.limits.Resources {
+		c.refuse(field.TooMany(path, len(c.resources), c.limits.Resources))
+		return false
+	}
+	count := 0
+	if c.spec.Schema != nil {
+		count = expressionsIn(c.spec.Schema.Status.Raw)
+	}
+	for _, r := range c.resources {
+		count += expressionsIn(r.Template.Raw)
+		for _, text := range slices.Concat(r.ReadyWhen, r.IncludeWhen) {
+			count += strings.Count(text, "${")
+		}
+	}
+	if count > maxExpressions {
+		c.refuse(field.Forbidden(field.NewPath("spec"), fmt.Sprintf("%d expressions, at most %d are allowed", count, maxExpressions)))
+		return false
+	}
+	return true
+}
+
+func expressionsIn(raw []byte) int { return bytes.Count(raw, []byte("${")) }
+
+// checkStructure looks at everything but expressions.
+func (c *compilation) checkStructure() {
+	c.checkSchema()
+	ids := make(sets.Set[string])
+	for _, r := range c.resources {
+		c.checkID(r, ids)
+	}
+	for _, r := range c.resources {
+		c.checkPolicies(r)
+		c.checkForEach(r, ids)
+		c.checkTemplate(r)
+	}
+}
+
+func (c *compilation) checkSchema() {
+	path := field.NewPath("spec", "schema")
+	if c.spec.Schema == nil {
+		c.refuse(field.Required(path, "defines the kind that consumers use"))
+		c.spec.Schema = &v1alpha1.Schema{}
+		return
+	}
+	s := c.spec.Schema
+	if !upperCamel.MatchString(s.Kind) || len(s.Kind) > maxNames {
+		c.refuse(field.Invalid(path.Child("kind"), s.Kind, fmt.Sprintf("expected PascalCase of at most %d characters, such as Database", maxNames)))
+	}
+	if !version.MatchString(s.APIVersion) {
+		c.refuse(field.Invalid(path.Child("apiVersion"), s.APIVersion, "expected a version, such as v1alpha1"))
+	}
+	for _, message := range validation.IsDNS1123Subdomain(s.Group) {
+		c.refuse(field.Invalid(path.Child("group"), s.Group, message))
+	}
+	c.enum(path.Child("scope"), string(s.Scope), string(v1alpha1.ScopeNamespaced), string(v1alpha1.ScopeCluster))
+	c.object(path.Child("spec"), s.Spec)
+	c.object(path.Child("types"), s.Types)
+	c.checkStatusNames(path.Child("status"), c.object(path.Child("status"), s.Status))
+}
+
+// checkStatusNames refuses status fields that are krop's.
+func (c *compilation) checkStatusNames(path *field.Path, status map[string]any) {
+	for _, name := range []string{"composition", "state"} {
+		if _, taken := status[name]; taken {
+			c.refuse(field.Forbidden(path.Child(name), "this field is krop's own"))
+		}
+	}
+	conditions, _ := status["conditions"].([]any)
+	for i, raw := range conditions {
+		text, _ := raw.(string)
+		for _, name := range conditionTypes(unwrapped(text)) {
+			if reservedConditions[name] {
+				c.refuse(field.Forbidden(path.Child("conditions").Index(i), fmt.Sprintf("condition type %q is krop's own", name)))
+			}
+		}
+	}
+}
+
+func (c *compilation) enum(path *field.Path, value string, allowed ...string) {
+	if !slices.Contains(allowed, value) {
+		c.refuse(field.NotSupported(path, value, allowed))
+	}
+}
+
+// object decodes what must be an object, or nothing.
+func (c *compilation) object(path *field.Path, raw runtime.RawExtension) map[string]any {
+	if isAbsent(raw) {
+		return nil
+	}
+	out := map[string]any{}
+	if err := yaml.UnmarshalStrict(raw.Raw, &out); err != nil {
+		c.refuse(field.Invalid(path, field.OmitValueType{}, "expected an object: "+err.Error()))
+		return nil
+	}
+	return out
+}
+
+func isAbsent(raw runtime.RawExtension) bool {
+	text := bytes.TrimSpace(raw.Raw)
+	return len(text) == 0 || string(text) == "null"
+}
+
+func (c *compilation) checkID(r *resource, seen sets.Set[string]) {
+	path := r.path.Child("id")
+	switch {
+	case r.ID == "":
+		c.refuse(field.Required(path, "names the resource in expressions"))
+		return
+	case seen.Has(r.ID):
+		c.refuse(field.Duplicate(path, r.ID))
+	case reservedNames.Has(r.ID):
+		c.refuse(field.Invalid(path, r.ID, "this word is reserved"))
+	case !lowerCamel.MatchString(r.ID) || len(r.ID) > maxNames:
+		c.refuse(field.Invalid(path, r.ID, fmt.Sprintf("expected lowerCamelCase of at most %d characters", maxNames)))
+	}
+	seen.Insert(r.ID)
+}
+
+func (c *compilation) checkPolicies(r *resource) {
+	if path := r.path.Child("target"); r.Target == v1alpha1.TargetHost {
+		c.refuse(field.Forbidden(path, "target host is not supported yet"))
+	} else {
+		c.enum(path, string(r.Target), string(v1alpha1.TargetConsumer), string(v1alpha1.TargetProvider))
+	}
+	c.enum(r.path.Child("conflictPolicy"), string(r.ConflictPolicy), string(v1alpha1.ConflictFail), string(v1alpha1.ConflictAdopt))
+	c.enum(r.path.Child("deletionPolicy"), string(r.DeletionPolicy), string(v1alpha1.DeletionDelete), string(v1alpha1.DeletionOrphan))
+}
+
+func (c *compilation) checkForEach(r *resource, ids sets.Set[string]) {
+	path := r.path.Child("forEach")
+	if len(r.ForEach) > c.limits.Dimensions {
+		c.refuse(field.TooMany(path, len(r.ForEach), c.limits.Dimensions))
+	}
+	seen := make(sets.Set[string])
+	for i, axis := range r.ForEach {
+		if len(axis) != 1 {
+			c.refuse(field.Invalid(path.Index(i), field.OmitValueType{}, "expected exactly one variable with its expression"))
+		}
+		for name := range axis {
+			switch {
+			case seen.Has(name):
+				c.refuse(field.Duplicate(path.Index(i).Child(name), name))
+			case ids.Has(name):
+				c.refuse(field.Invalid(path.Index(i).Child(name), name, "a resource has this id"))
+			case reservedNames.Has(name):
+				c.refuse(field.Invalid(path.Index(i).Child(name), name, "this word is reserved"))
+			case !lowerCamel.MatchString(name):
+				c.refuse(field.Invalid(path.Index(i).Child(name), name, "expected lowerCamelCase"))
+			}
+			seen.Insert(name)
+		}
+	}
+}
+
+func (c *compilation) checkTemplate(r *resource) {
+	hasTemplate := !isAbsent(r.Template)
+	switch {
+	case r.ExternalRef != nil && hasTemplate:
+		c.refuse(field.Invalid(r.path, r.ID, "expected exactly one of template and externalRef, found both"))
+		return
+	case r.ExternalRef != nil:
+		c.refuse(field.Forbidden(r.path.Child("externalRef"), "externalRef is not supported yet"))
+		return
+	case !hasTemplate:
+		c.refuse(field.Required(r.path.Child("template"), "expected exactly one of template and externalRef"))
+		return
+	}
+	path := r.path.Child("template")
+	if r.object = c.object(path, r.Template); r.object == nil {
+		return
+	}
+	if gv := c.literal(path.Child("apiVersion"), r.object["apiVersion"]); gv != "" {
+		if _, err := schema.ParseGroupVersion(gv); err != nil {
+			c.refuse(field.Invalid(path.Child("apiVersion"), gv, "expected group/version"))
+		}
+	}
+	if kind := c.literal(path.Child("kind"), r.object["kind"]); kind != "" && !upperCamel.MatchString(kind) {
+		c.refuse(field.Invalid(path.Child("kind"), kind, "expected PascalCase"))
+	}
+	c.checkMetadata(path.Child("metadata"), r.object["metadata"])
+}
+
+// literal is a text that the compiler has to know.
+func (c *compilation) literal(path *field.Path, value any) string {
+	text, ok := value.(string)
+	switch {
+	case value == nil || text == "" && ok:
+		c.refuse(field.Required(path, ""))
+	case !ok:
+		c.refuse(field.TypeInvalid(path, value, "expected string"))
+	case strings.Contains(text, "${"):
+		c.refuse(field.Invalid(path, text, "expected a literal, found an expression"))
+		return ""
+	}
+	return text
+}
+
+// ownedPrefixes start labels and annotations that templates can't set.
+var ownedPrefixes = []string{v1alpha1.Prefix, metadata.KROPrefix, metadata.InternalKROPrefix}
+
+func (c *compilation) checkMetadata(path *field.Path, value any) {
+	meta, ok := value.(map[string]any)
+	if !ok {
+		c.refuse(field.Required(path.Child("name"), "children are found by their names"))
+		return
+	}
+	if name, ok := meta["name"].(string); !ok || name == "" {
+		c.refuse(field.Required(path.Child("name"), "children are found by their names"))
+	}
+	for _, kind := range []string{"labels", "annotations"} {
+		marks, _ := meta[kind].(map[string]any)
+		for key := range marks {
+			for _, prefix := range ownedPrefixes {
+				if strings.HasPrefix(key, prefix) {
+					c.refuse(field.Forbidden(path.Child(kind).Key(key), "the prefix "+prefix+" is reserved"))
+				}
+			}
+		}
+	}
+}
