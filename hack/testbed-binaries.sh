@@ -2,8 +2,7 @@
 # Puts the binaries that the test bed runs into a folder: kcp, kcp-front-proxy, virtual-workspaces, kubectl
 # and kube-apiserver. They are compiled once per content of their module files and kept outside the checkout,
 # in ${KROP_CACHE:-${XDG_CACHE_HOME:-~/.cache}/krop}, so that a fresh clone need not compile them again.
-# usage: testbed-binaries.sh [--key COMPONENT] BIN
-#   --key COMPONENT  prints the key that kcp's or kube's binaries are kept under, and does nothing else
+# usage: testbed-binaries.sh BIN
 set -euo pipefail
 
 hack=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -53,12 +52,7 @@ MESSAGE
   echo "Built in $((SECONDS - began)) s." >&2
 }
 
-if [ "${1-}" = --key ]; then
-  key "$2"
-  exit
-fi
-
-bin=${1:?usage: testbed-binaries.sh [--key COMPONENT] BIN}
+bin=${1:?usage: testbed-binaries.sh BIN}
 mkdir -p "$bin"
 provide kcp 'kcp v0.32.3 (kcp, kcp-front-proxy, virtual-workspaces): about 7 minutes.'
 provide kube 'Kubernetes v1.36.3 (kubectl, kube-apiserver): about 4 minutes.'

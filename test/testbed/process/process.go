@@ -81,6 +81,9 @@ func openLog(file string) (*os.File, error) {
 // Name is the name in the Spec.
 func (p *Process) Name() string { return p.spec.Name }
 
+// LogFile is the one in the Spec.
+func (p *Process) LogFile() string { return p.spec.LogFile }
+
 // PID is the process ID, which is also that of its group.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
