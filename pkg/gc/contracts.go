@@ -50,13 +50,13 @@ type Composer interface {
 
 // Bindings knows which consumers have bound an export. Implementations are safe for concurrent use.
 type Bindings interface {
-	// Subscribe calls changed whenever a binding of an export appears, changes or goes, from now on.
-	// changed does not block.
+	// Subscribe calls changed whenever a binding of an export appears, changes or was seen to go, from
+	// now on. changed does not block.
 	Subscribe(changed func(export v1alpha1.ExportKey, cluster logicalcluster.Name, bound bool))
-	// Bound says whether the cluster has a binding to the export. known is false unless that is certain:
-	// "not bound" must rest on a read that succeeded, never on an error, on lost rights or on a cache that
-	// hasn't synced. It is asked once per pass, so "bound" may come from a cache.
-	Bound(ctx context.Context, export v1alpha1.ExportKey, cluster logicalcluster.Name) (bound, known bool)
+	// HasBinding says whether the cluster has a binding to the export, whatever its phase: one that is not Bound
+	// yet, or is being deleted, is one. known is false unless that is certain: "has none" must rest on
+	// a consistent read that succeeded and covers every shard, never on an error, on lost rights or on a cache.
+	HasBinding(ctx context.Context, export v1alpha1.ExportKey, cluster logicalcluster.Name) (has, known bool)
 }
 
 // Ownership divides the consumer clusters among replicas. Implementations are safe for concurrent use.
@@ -79,6 +79,6 @@ type unknownBindings struct{}
 
 func (unknownBindings) Subscribe(func(v1alpha1.ExportKey, logicalcluster.Name, bool)) {}
 
-func (unknownBindings) Bound(context.Context, v1alpha1.ExportKey, logicalcluster.Name) (bound, known bool) {
+func (unknownBindings) HasBinding(context.Context, v1alpha1.ExportKey, logicalcluster.Name) (has, known bool) {
 	return false, false
 }

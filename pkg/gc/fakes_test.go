@@ -348,7 +348,7 @@ func (b *bindings) Subscribe(changed func(v1alpha1.ExportKey, logicalcluster.Nam
 	b.changed = changed
 }
 
-func (b *bindings) Bound(_ context.Context, _ v1alpha1.ExportKey, cluster logicalcluster.Name) (bound, known bool) {
+func (b *bindings) HasBinding(_ context.Context, _ v1alpha1.ExportKey, cluster logicalcluster.Name) (bound, known bool) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	bound, known = b.state[cluster]

@@ -156,6 +156,21 @@ func (x *index) uids(match func(v1alpha1.InstanceKey) bool) []types.UID {
 	return uids
 }
 
+// clusters are the consumer clusters that have instances, each once.
+func (x *index) clusters() []logicalcluster.Name {
+	x.mutex.RLock()
+	defer x.mutex.RUnlock()
+	all := map[unique.Handle[string]]struct{}{}
+	for _, e := range x.instances {
+		all[e.cluster] = struct{}{}
+	}
+	names := make([]logicalcluster.Name, 0, len(all))
+	for cluster := range all {
+		names = append(names, logicalcluster.Name(cluster.Value()))
+	}
+	return names
+}
+
 // sources are those of all inventories, each once.
 func (x *index) sources() map[source]struct{} {
 	x.mutex.RLock()

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/kcp-dev/logicalcluster/v3"
-	"k8s.io/klog/v2"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
 	"go.opendefense.cloud/krop/pkg/compose"
@@ -20,6 +19,8 @@ type Loop struct {
 	queue  *queue
 	seen   *seen
 	strays *strays
+
+	households households
 
 	mutex   sync.Mutex
 	kinds   map[v1alpha1.ExportKey]*served
@@ -34,11 +35,12 @@ type Loop struct {
 func New(config Config) *Loop {
 	registerMetrics()
 	l := &Loop{
-		config: config.withDefaults(),
-		queue:  newQueue(),
-		seen:   newSeen(),
-		strays: newStrays(),
-		kinds:  map[v1alpha1.ExportKey]*served{},
+		config:     config.withDefaults(),
+		queue:      newQueue(),
+		seen:       newSeen(),
+		strays:     newStrays(),
+		households: newHouseholds(),
+		kinds:      map[v1alpha1.ExportKey]*served{},
 	}
 	l.progressed()
 	l.config.Bindings.Subscribe(l.bindingChanged)
@@ -58,9 +60,11 @@ func (l *Loop) Run(ctx context.Context) {
 	}
 	workers.Go(func() { l.resync(ctx) })
 	workers.Go(func() { l.sweepForever(ctx) })
+	workers.Go(func() { l.lookAtBindings(ctx) })
 
 	<-ctx.Done()
 	l.queue.ShutDown()
+	l.households.ShutDown()
 	workers.Wait()
 	l.stopWatches()
 }
@@ -163,24 +167,11 @@ func (l *Loop) enqueue(key v1alpha1.InstanceKey, why reason) {
 	}
 }
 
-// bindingChanged makes the consumer's instances due: their children can be reached again, claims were
-// accepted or revoked, or they have to be reclaimed.
-func (l *Loop) bindingChanged(export v1alpha1.ExportKey, cluster logicalcluster.Name, bound bool) {
-	kind := l.kind(export)
-	if kind == nil {
-		return
-	}
-	klog.Background().V(3).Info("binding changed", "export", export.String(), "cluster", cluster.String(), "bound", bound)
-	if bound {
-		kind.wake()
-	}
-	kind.enqueueAll(forced, func(key v1alpha1.InstanceKey) bool { return key.Cluster == cluster })
-}
-
 // gained makes the instances due of clusters that have come to this replica.
 func (l *Loop) gained(owns func(logicalcluster.Name) bool) {
 	for _, kind := range l.allKinds() {
 		kind.enqueueAll(routine, func(key v1alpha1.InstanceKey) bool { return owns(key.Cluster) })
+		kind.lookAtAllBindings()
 	}
 	l.strays.again()
 }

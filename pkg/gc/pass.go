@@ -136,21 +136,14 @@ func (p *pass) attempt(ctx context.Context) (result, error) {
 		return "", fmt.Errorf("reading the instance: %w", err)
 	}
 	p.kind.put(instance)
-	unbound := p.unbound(ctx)
 	switch {
 	case instance.GetDeletionTimestamp() != nil:
-		return p.teardown(ctx, instance, unbound)
-	case unbound:
+		return p.teardown(ctx, instance)
+	case p.kind.unbound.has(instance.GetUID()):
 		return p.reclaim(ctx)
 	default:
 		return p.compose(ctx, instance)
 	}
-}
-
-// unbound says whether the consumer's binding is known to be gone.
-func (p *pass) unbound(ctx context.Context) bool {
-	bound, known := p.kind.loop.config.Bindings.Bound(ctx, p.key.Export, p.key.Cluster)
-	return known && !bound
 }
 
 // compose brings the children to what the instance says, and prunes those that it doesn't want any more.
@@ -176,11 +169,11 @@ func (p *pass) compose(ctx context.Context, instance *unstructured.Unstructured)
 // teardown takes the next steps of a deletion, and lets the instance go when no child is left.
 // Where the binding is gone, the consumer's workspace can't be reached any more: those children are the
 // consumer's to keep, and aren't waited for.
-func (p *pass) teardown(ctx context.Context, instance *unstructured.Unstructured, unbound bool) (result, error) {
+func (p *pass) teardown(ctx context.Context, instance *unstructured.Unstructured) (result, error) {
 	if !hasFinalizer(instance) {
 		return resultFinished, nil // somebody else's finalizer holds it
 	}
-	if unbound {
+	if p.kind.unbound.has(instance.GetUID()) {
 		var err error
 		if instance, err = p.dropConsumerRows(ctx, instance); err != nil {
 			return "", err
@@ -212,7 +205,6 @@ func (p *pass) dropConsumerRows(ctx context.Context, instance *unstructured.Unst
 // reclaim begins to delete an instance whose consumer has unbound. The decision is stored before
 // anything is deleted, so that neither a crash nor a new binding leaves half an instance.
 func (p *pass) reclaim(ctx context.Context) (result, error) {
-	klog.FromContext(ctx).Info("reclaiming an instance, since its consumer has unbound", "instance", p.key.String())
 	if err := p.instances.Delete(ctx, p.key); err != nil && !apierrors.IsNotFound(err) {
 		return "", fmt.Errorf("reclaiming the instance: %w", err)
 	}
@@ -223,7 +215,7 @@ func (p *pass) reclaim(ctx context.Context) (result, error) {
 	if err != nil {
 		return "", fmt.Errorf("reading the instance: %w", err)
 	}
-	return p.teardown(ctx, instance, true)
+	return p.teardown(ctx, instance)
 }
 
 func (p *pass) request(instance *unstructured.Unstructured) compose.Request {

@@ -65,6 +65,30 @@ func TestUnbindReclaimsOnlyWhenItIsKnown(t *testing.T) {
 	}
 }
 
+func TestAnUnbindThatNobodySawIsFoundAtStart(t *testing.T) {
+	b := newBed()
+	b.stored.put(instance("c", "a", "1"))
+	b.bindings.state["c"] = false
+	b.start(t, testProgram("v1"))
+	eventually(t, "the instance is reclaimed", func() bool { return b.gone(testKey("c", "a")) })
+}
+
+func TestAnUnbindIsLookedForAgainUntilItIsCertain(t *testing.T) {
+	b := newBed()
+	b.stored.put(instance("c", "a", "1"))
+	b.start(t, testProgram("v1"))
+	b.idle(t)
+	b.bindings.changed(testExport, "c", false) // and the read that would prove it fails
+	b.idle(t)
+	if b.gone(testKey("c", "a")) {
+		t.Fatal("an event alone was believed")
+	}
+	b.bindings.mutex.Lock()
+	b.bindings.state["c"] = false
+	b.bindings.mutex.Unlock()
+	eventually(t, "the instance is reclaimed", func() bool { return b.gone(testKey("c", "a")) })
+}
+
 func TestARebindBeforeTheReclaimKeepsTheInstance(t *testing.T) {
 	b := newBed()
 	b.stored.put(instance("c", "a", "1"))
@@ -77,9 +101,10 @@ func TestARebindBeforeTheReclaimKeepsTheInstance(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.bindings.set("c", false)
+	eventually(t, "the unbind is proven", func() bool { return b.kind(testExport).unbound.has("1") })
 	b.bindings.set("c", true)
 	unlock()
-	eventually(t, "a pass composes it", func() bool { return b.composer.count("v1 a") == 2 })
+	eventually(t, "a pass composes it", func() bool { return b.composer.count("v1 a") >= 2 })
 	if b.gone(testKey("c", "a")) {
 		t.Error("the instance is gone")
 	}

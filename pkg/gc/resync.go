@@ -28,6 +28,9 @@ func (l *Loop) resync(ctx context.Context) {
 			kind.enqueueAll(routine, func(key v1alpha1.InstanceKey) bool {
 				return maphash.Comparable(seed, key)%resyncSlots == slot
 			})
+			if slot == 0 {
+				kind.lookAtAllBindings()
+			}
 		}
 	}
 }

@@ -20,6 +20,7 @@ type served struct {
 	export   v1alpha1.ExportKey
 	index    *index
 	children *children
+	unbound  *unbound
 
 	mutex     sync.Mutex
 	program   *engine.Program
@@ -31,7 +32,7 @@ type served struct {
 }
 
 func newServed(loop *Loop, export v1alpha1.ExportKey, program *engine.Program, instances Instances) *served {
-	s := &served{loop: loop, export: export, index: newIndex(export), program: program, instances: instances}
+	s := &served{loop: loop, export: export, index: newIndex(export), unbound: newUnbound(), program: program, instances: instances}
 	s.children = newChildren(s)
 	return s
 }
@@ -97,6 +98,7 @@ func (s *served) instanceChanged(event watch.EventType, instance *unstructured.U
 	case watch.Bookmark:
 		// Children are watched from now on, so that their events find their instances.
 		s.children.begin()
+		s.lookAtAllBindings()
 	case watch.Added, watch.Modified:
 		s.loop.enqueue(s.put(instance), changed(versionOf(instance)))
 	case watch.Deleted:
@@ -114,6 +116,7 @@ func (s *served) put(instance *unstructured.Unstructured) v1alpha1.InstanceKey {
 
 // forget drops an instance that is gone. If it went without its children, by force, they are orphans.
 func (s *served) forget(instance *unstructured.Unstructured) {
+	s.unbound.remove(instance.GetUID())
 	if s.index.remove(instance.GetUID()) {
 		s.children.reconsider()
 	}

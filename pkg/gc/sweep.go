@@ -86,12 +86,6 @@ func (s *strays) byConsumer() map[household][]stray {
 	return groups
 }
 
-// household is the instances of one kind in one consumer cluster.
-type household struct {
-	export   v1alpha1.ExportKey
-	consumer logicalcluster.Name
-}
-
 // strayOf reads a child's marks. complete is false unless they say beyond doubt that krop wrote it
 // for an instance of this export.
 func strayOf(export v1alpha1.ExportKey, s source, child *unstructured.Unstructured) (found stray, complete bool) {
