@@ -64,12 +64,16 @@ func open(options Options) (*Bed, error) {
 	return b, nil
 }
 
+// keepVariable names the environment variable with a folder that takes temporary test beds. There they are
+// kept when they end, so that the logs of a failed test can be read.
+const keepVariable = "KROP_TESTBED_KEEP"
+
 // claimDir makes the folder absolute, or makes a temporary one.
 func claimDir(dir string) (string, error) {
 	if dir != "" {
 		return filepath.Abs(dir)
 	}
-	dir, err := os.MkdirTemp("", "krop-testbed-")
+	dir, err := os.MkdirTemp(os.Getenv(keepVariable), "krop-testbed-")
 	if err != nil {
 		return "", fmt.Errorf("make a folder for the test bed: %w", err)
 	}
@@ -154,7 +158,7 @@ func (b *Bed) Stop() error {
 		errs = append(errs, b.lock.Close())
 		b.lock = nil
 	}
-	if b.options.Dir == "" {
+	if b.volatile() && os.Getenv(keepVariable) == "" {
 		errs = append(errs, os.RemoveAll(string(b.layout)))
 	}
 	return errors.Join(errs...)

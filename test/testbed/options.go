@@ -23,7 +23,8 @@ const (
 // Options say what to start. The zero value starts everything for a test.
 type Options struct {
 	// Dir takes kubeconfigs, logs and data, and is used again by a second start. If empty, a temporary folder
-	// is used and removed by Stop, and data is not flushed to disk.
+	// is used and removed by Stop, and data is not flushed to disk. KROP_TESTBED_KEEP in the environment names
+	// a folder where such temporary folders are made and kept instead.
 	Dir string
 	// Checkout of this repository, with binaries in its bin/. If empty, the one that the working directory is in.
 	Checkout string
