@@ -1,0 +1,142 @@
+package compose
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+	"go.opendefense.cloud/krop/pkg/engine"
+	"go.opendefense.cloud/krop/pkg/plane"
+)
+
+// removal is what has become of a child that is to go.
+type removal struct {
+	row v1alpha1.ComposedResource
+	// gone is set once the child is known not to exist, or not to be the instance's.
+	gone bool
+	// message says what it waits for, if it isn't gone.
+	message string
+	err     error
+}
+
+// remover takes children away. Unlike work, it needs no plan and no program.
+type remover struct {
+	composer *Composer
+	request  Request
+}
+
+// remove deletes the row's child, or takes krop's marks off it if it is to be kept, and says whether it
+// is gone by now. It never touches an object that isn't the instance's.
+func (r remover) remove(ctx context.Context, row v1alpha1.ComposedResource) removal {
+	at, err := r.composer.planes.For(ctx, row.Target, r.request.Program.Export, r.request.Consumer)
+	if err != nil {
+		return r.kept(row, err)
+	}
+	live, err := at.Get(ctx, objectOf(row))
+	switch {
+	case err != nil && isGone(row.Target, err):
+		return removal{row: row, gone: true}
+	case err != nil:
+		return r.kept(row, err)
+	case !isOwn(r.request, row, live):
+		return removal{row: row, gone: true} // what the row spoke of is gone, or somebody else's by now
+	case row.DeletionPolicy == v1alpha1.DeletionOrphan:
+		return r.orphan(ctx, at, row, live)
+	case isTerminating(live):
+		return waitsFor(row, live)
+	default:
+		return r.delete(ctx, at, row, live)
+	}
+}
+
+// delete deletes the very object that was read, and looks whether it goes at once.
+func (r remover) delete(ctx context.Context, at plane.Plane, row v1alpha1.ComposedResource, live *unstructured.Unstructured) removal {
+	err := at.Delete(ctx, objectOf(row), live.GetUID())
+	if err != nil && !apierrors.IsNotFound(err) {
+		return r.kept(row, err)
+	}
+	left, err := at.Get(ctx, objectOf(row))
+	switch {
+	case err != nil && isGone(row.Target, err):
+		return removal{row: row, gone: true}
+	case err != nil:
+		return r.kept(row, err)
+	case left.GetUID() != live.GetUID():
+		return removal{row: row, gone: true}
+	default:
+		return waitsFor(row, left)
+	}
+}
+
+// orphan lets the object be, without marks: nothing of krop's finds it any more.
+func (r remover) orphan(ctx context.Context, at plane.Plane, row v1alpha1.ComposedResource, live *unstructured.Unstructured) removal {
+	uid := r.request.Instance.GetUID()
+	options := plane.WriteOptions{FieldManager: engine.FieldManager(uid)}
+	_, err := at.Update(ctx, row.GVR(), engine.Unmarked(live, uid), options)
+	if err != nil && !isGone(row.Target, err) {
+		return r.kept(row, err)
+	}
+	return removal{row: row, gone: true}
+}
+
+// kept is a child of which it isn't known that it is gone.
+func (r remover) kept(row v1alpha1.ComposedResource, err error) removal {
+	f := finding{node: nodeOf(row), key: row.Key(), err: err}
+	return removal{
+		row:     row,
+		message: "can't be deleted: " + judge(r.request, f).reason,
+		err:     fmt.Errorf("%s: %w", describe(f.node, f.key), err),
+	}
+}
+
+func waitsFor(row v1alpha1.ComposedResource, live *unstructured.Unstructured) removal {
+	message := "being deleted"
+	if finalizers := live.GetFinalizers(); len(finalizers) > 0 {
+		message = fmt.Sprintf("being deleted: waits for finalizers %v", finalizers)
+	}
+	return removal{row: row, message: message}
+}
+
+func objectOf(row v1alpha1.ComposedResource) plane.Object {
+	return plane.Object{GVR: row.GVR(), Namespace: row.Namespace, Name: row.Name}
+}
+
+// waves removes children from the highest wave down. It goes on to the next wave only when the last one is
+// gone: what depends on a child must not outlive it. It returns what is left of rows, which
+// may have more than the children that are to go, and all errors, whatever plane they are of.
+func (r remover) waves(ctx context.Context, rows, going []v1alpha1.ComposedResource) (left []v1alpha1.ComposedResource, err error) {
+	for wave := engine.TeardownWave(going); len(wave) > 0; wave = engine.TeardownWave(going) {
+		stuck := false
+		var failures []error
+		for _, removal := range each(ctx, wave, r.remove) {
+			rows = removal.apply(rows)
+			going = removal.apply(going)
+			failures = append(failures, removal.err)
+			stuck = stuck || !removal.gone
+		}
+		if stuck {
+			return rows, errors.Join(failures...)
+		}
+	}
+	return rows, nil
+}
+
+// apply takes the child's row out, or says in it what it waits for.
+func (r removal) apply(rows []v1alpha1.ComposedResource) []v1alpha1.ComposedResource {
+	key := r.row.Key()
+	out := make([]v1alpha1.ComposedResource, 0, len(rows))
+	for _, row := range rows {
+		switch {
+		case row.Name == "" || row.Key() != key:
+			out = append(out, row)
+		case !r.gone:
+			row.State, row.WaitingFor, row.Message = v1alpha1.StateDeleting, "", truncate(r.message)
+			out = append(out, row)
+		}
+	}
+	return out
+}
