@@ -62,6 +62,9 @@ func (a access) served(found *route, who *caller) (*registry.Served, error) {
 	if !a.catalog.Synced() {
 		return nil, notYet("the blueprints are still being loaded")
 	}
+	if who.isShard() && a.catalog.Held(found.export) {
+		return nil, notYet("the export's blueprint can't be loaded now; see its conditions")
+	}
 	if !who.isShard() { // no different from an export that isn't bound: which exports exist is not theirs to know
 		return nil, notBound(found)
 	}

@@ -18,6 +18,8 @@ type Catalog interface {
 	// Synced says whether everything that is stored has been loaded once. Before that, an unknown
 	// export may be one that isn't loaded yet.
 	Synced() bool
+	// Held says whether the export exists and can't be served now. It is not gone.
+	Held(export v1alpha1.ExportKey) bool
 }
 
 var _ Catalog = &registry.Catalog{}
@@ -42,6 +44,8 @@ type Dependencies struct {
 	Bindings Bindings
 	// Reviewer authorizes users that don't come through a shard; nil refuses them all.
 	Reviewer Reviewer
+	// Asked is called when a shard asks for objects of an export, which proves that kcp routes it here. May be nil.
+	Asked func(export v1alpha1.ExportKey)
 	// Live checks make livez; Ready checks, beside the catalog's own and the live ones, make readyz.
 	Live, Ready []healthz.HealthChecker
 }

@@ -12,12 +12,15 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+	"go.opendefense.cloud/krop/pkg/publish"
 	"go.opendefense.cloud/krop/pkg/registry"
 )
 
 // exports serves everything below /services/krop/<export cluster>/<export>/clusters/<cluster>.
 type exports struct {
 	access access
+	// asked is told of every export that a shard asks for objects of; nil if nobody wants to know.
+	asked func(v1alpha1.ExportKey)
 	// minWatch is the shortest time after which a watch is ended; the longest is twice that.
 	minWatch time.Duration
 	// addresses are what discovery documents say about where the server is.
@@ -42,10 +45,23 @@ func (s *exports) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if info.IsResourceRequest {
+		s.prove(w, r)
 		s.serveResource(w, r, served, info)
 		return
 	}
 	s.serveDocument(w, r, served)
+}
+
+// prove shows, to kcp's clients and to krop itself, that kcp routes the export's objects here. kcp passes
+// the header on. Discovery proves nothing: kcp asks for it even where it answers for objects itself.
+func (s *exports) prove(w http.ResponseWriter, r *http.Request) {
+	if !callerFrom(r.Context()).isShard() {
+		return
+	}
+	w.Header().Set(publish.HeaderServedBy, "krop")
+	if s.asked != nil {
+		s.asked(routeFrom(r.Context()).export)
+	}
 }
 
 // serveDocument answers what is said about a kind, as opposed to its objects.

@@ -24,6 +24,7 @@ type CompletedConfig struct {
 func (c *Config) Complete(needs Dependencies) CompletedConfig {
 	served := &exports{
 		access:    access{catalog: needs.Catalog, bindings: needs.Bindings, reviewer: needs.Reviewer},
+		asked:     needs.Asked,
 		minWatch:  watchLimit(c.Generic.MinRequestTimeout),
 		addresses: discovery.DefaultAddresses{DefaultAddress: c.External.Host},
 		version:   versionHandler(c.Generic),

@@ -2,6 +2,7 @@ package publish
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -214,19 +215,38 @@ const confirmTimeout = 3 * time.Second
 // confirm lists the export's bindings. The answer isn't shared among callers: a list that was under way when
 // somebody asks may be older than the question.
 func (b *Bindings) confirm(ctx context.Context, f *followed, cluster logicalcluster.Name) (bound, known bool) {
+	found, known := b.read(ctx, f, cluster)
+	return slices.ContainsFunc(found, func(each *binding) bool { return each.bound }), known
+}
+
+// HasBinding says whether the workspace has a binding to the export, whatever its phase: one that is being
+// deleted is one. It is read from kcp each time. known is false if that fails: then nothing may be concluded.
+func (b *Bindings) HasBinding(ctx context.Context, export v1alpha1.ExportKey, cluster logicalcluster.Name) (has, known bool) {
+	b.mu.RLock()
+	f, ok := b.exports[export]
+	b.mu.RUnlock()
+	if !ok {
+		return false, false
+	}
+	found, known := b.read(ctx, f, cluster)
+	return len(found) > 0, known
+}
+
+// read asks kcp for the workspace's bindings to an export.
+func (b *Bindings) read(ctx context.Context, f *followed, cluster logicalcluster.Name) (found []*binding, known bool) {
 	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
 	defer cancel()
 	if err := f.limit.Wait(ctx); err != nil {
-		return false, false
+		return nil, false
 	}
 	list, err := f.list(ctx, metav1.ListOptions{})
 	if err != nil {
-		return false, false
+		return nil, false
 	}
 	for i := range list.Items {
-		if logicalcluster.From(&list.Items[i]) == cluster && bindingOf(&list.Items[i]).bound {
-			return true, true
+		if logicalcluster.From(&list.Items[i]) == cluster {
+			found = append(found, bindingOf(&list.Items[i]))
 		}
 	}
-	return false, true
+	return found, true
 }

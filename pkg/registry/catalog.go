@@ -22,6 +22,8 @@ type Served struct {
 	Storage map[string]rest.Storage
 	// Records is the stored objects of the kind.
 	Records *Records
+	// Gate can keep new instances out; nil for the blueprint kind itself.
+	Gate *Gate
 	// Program composes the kind's instances; nil for the blueprint kind itself.
 	Program *engine.Program
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
@@ -56,7 +57,7 @@ func (r *REST) ensureOffered(ctx context.Context, key v1alpha1.InstanceKey, stor
 		return err
 	}
 	if r.isOffered(key, blueprint) {
-		return nil
+		return r.ensureRouted(ctx, stored, blueprint)
 	}
 	compiled, err := r.compiler.Compile(ctx, key.Cluster, blueprint)
 	if err != nil {
@@ -95,17 +96,21 @@ func (r *REST) compile(ctx context.Context, stored *unstructured.Unstructured) (
 	return r.compiler.Compile(ctx, exportOf(stored).Cluster, blueprint)
 }
 
-// MarkServing records whether kcp was seen to route the blueprint's kind to krop.
-func (r *REST) MarkServing(ctx context.Context, key v1alpha1.InstanceKey, routed bool, message string) error {
-	unlock, err := r.locks.Lock(ctx, key)
-	if err != nil {
-		return err
+// ensureRouted proves, once somebody has bound the export, that kcp routes its kind to krop. That
+// can't be known earlier: kcp routes nothing without a binding, and with the CacheAPIs gate off it
+// would serve the kind as an ordinary CRD without a word.
+func (r *REST) ensureRouted(ctx context.Context, stored *unstructured.Unstructured, blueprint *v1alpha1.ResourceGraphDefinition) error {
+	if meta.IsStatusConditionTrue(blueprint.Status.Conditions, v1alpha1.ConditionServing) {
+		return nil
 	}
-	defer unlock()
-	stored, err := r.records.Get(ctx, key)
-	if err != nil {
-		return err
+	served, ok := r.offering.Catalog.Lookup(exportOf(stored))
+	if !ok {
+		return nil
 	}
-	_, err = r.record(ctx, stored, servingStatus(routed, message, stored.GetGeneration()))
-	return err
+	bound, failure := r.routing.Routed(ctx, served.Export, served.Kind.GVR())
+	if !bound {
+		return nil
+	}
+	_, err := r.record(ctx, stored, servingStatus(failure, stored.GetGeneration()))
+	return errors.Join(failure, err)
 }

@@ -126,21 +126,30 @@ func (o *Offering) Withdraw(ctx context.Context, export v1alpha1.ExportKey) erro
 		return fmt.Errorf("%s can't be served now, so that its instances can't be torn down", export.Name)
 	}
 	served, ok := o.Catalog.Lookup(export)
-	if ok {
-		if err := deleteInstances(ctx, served); err != nil {
-			return err
-		}
+	if !ok {
+		return o.Publisher.Unpublish(ctx, export)
 	}
-	if err := o.Publisher.Unpublish(ctx, export); err != nil {
+	served.Gate.Close()
+	if err := o.withdraw(ctx, served); err != nil {
+		served.Gate.Open()
+		return err
+	}
+	return nil
+}
+
+// withdraw ends what is served, behind its closed gate.
+func (o *Offering) withdraw(ctx context.Context, served *registry.Served) error {
+	if err := deleteInstances(ctx, served); err != nil {
+		return err
+	}
+	if err := o.Publisher.Unpublish(ctx, served.Export); err != nil {
 		return err
 	}
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
-	o.Loop.Stop(export)
-	o.Catalog.Remove(export)
-	if ok {
-		registry.DestroyLater(served)
-	}
+	o.Loop.Stop(served.Export)
+	o.Catalog.Remove(served.Export)
+	registry.DestroyLater(served)
 	return nil
 }
 

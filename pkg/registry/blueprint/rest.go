@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage/names"
@@ -33,6 +34,14 @@ type REST struct {
 	locks    *registry.Locks
 	compiler *Compiler
 	offering *Offering
+	routing  Routing
+}
+
+// Routing knows whether kcp routes a kind to krop.
+type Routing interface {
+	// Routed asks through a consumer's binding. bound is false while there is none; err says that the
+	// question did not come to krop.
+	Routed(ctx context.Context, export v1alpha1.ExportKey, resource schema.GroupVersionResource) (bound bool, err error)
 }
 
 // Config is what the storage of blueprints is made from.
@@ -43,6 +52,7 @@ type Config struct {
 	Locks    *registry.Locks
 	Compiler *Compiler
 	Offering *Offering
+	Routing  Routing
 }
 
 // NewREST makes the storage of blueprints.
@@ -55,6 +65,7 @@ func NewREST(config Config) *REST {
 		locks:    config.Locks,
 		compiler: config.Compiler,
 		offering: config.Offering,
+		routing:  config.Routing,
 	}
 }
 

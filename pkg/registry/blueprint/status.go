@@ -45,14 +45,14 @@ func failedStatus(conditionType, reason string, generation int64, cause error) f
 	}
 }
 
-// servingStatus is the status after kcp was seen, or seen not, to route the kind to krop.
-func servingStatus(routed bool, message string, generation int64) func(*v1alpha1.ResourceGraphDefinitionStatus) {
+// servingStatus is the status after kcp was seen to route the kind to krop, or, with a failure, not to.
+func servingStatus(failure error, generation int64) func(*v1alpha1.ResourceGraphDefinitionStatus) {
 	return func(status *v1alpha1.ResourceGraphDefinitionStatus) {
-		verdict, reason := metav1.ConditionTrue, v1alpha1.ReasonServing
-		if !routed {
-			verdict, reason = metav1.ConditionFalse, v1alpha1.ReasonNotRouted
+		serving := condition(v1alpha1.ConditionServing, metav1.ConditionTrue, v1alpha1.ReasonServing, "kcp routes the kind to krop")
+		if failure != nil {
+			serving = condition(v1alpha1.ConditionServing, metav1.ConditionFalse, v1alpha1.ReasonNotRouted, failure.Error())
 		}
-		set(status, generation, condition(v1alpha1.ConditionServing, verdict, reason, message))
+		set(status, generation, serving)
 		summarize(status, generation)
 	}
 }

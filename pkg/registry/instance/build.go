@@ -76,9 +76,10 @@ func served(program *engine.Program, main *REST) *registry.Served {
 		Kind:    main.config.Kind,
 		Program: program,
 		Records: main.records,
+		Gate:    &main.gate,
 		Storage: map[string]rest.Storage{
 			resource:             main,
-			resource + "/status": NewStatusREST(main),
+			resource + "/status": registry.NewStatusREST(main),
 		},
 	}
 }

@@ -22,7 +22,6 @@ var (
 	_ rest.ShortNamesProvider   = &REST{}
 	_ rest.CategoriesProvider   = &REST{}
 	_ rest.SingularNameProvider = &REST{}
-	_ rest.Getter               = &StatusREST{}
 )
 
 // Composer is what the way of a write asks of pkg/compose.
@@ -59,6 +58,7 @@ type REST struct {
 	config  Config
 	program atomic.Pointer[engine.Program]
 	records *registry.Records
+	gate    registry.Gate
 }
 
 // NewREST makes the storage of a kind.

@@ -147,7 +147,7 @@ func TestUsersCannotWriteStatus(t *testing.T) {
 	if got := state(s.get(t, "one")); got == "forged" {
 		t.Error("a user's status was stored")
 	}
-	if _, ok := any(instance.NewStatusREST(s.main)).(rest.Updater); ok {
+	if _, ok := any(registry.NewStatusREST(s.main)).(rest.Updater); ok {
 		t.Error("the status subresource can be written")
 	}
 }

@@ -25,6 +25,7 @@ type write struct {
 	program *engine.Program
 	dryRun  bool
 	unlock  func()
+	leave   func()
 }
 
 // begin takes the instance's lock. The caller must call end.
@@ -33,14 +34,22 @@ func (r *REST) begin(ctx context.Context, name string, dryRun bool) (*write, err
 	if err != nil {
 		return nil, err
 	}
+	leave, ok := r.gate.Enter()
+	if !ok {
+		return nil, apierrors.NewNotFound(r.DefaultQualifiedResource, name) // its blueprint is being deleted
+	}
 	unlock, err := r.config.Locks.Lock(ctx, key)
 	if err != nil {
+		leave()
 		return nil, apierrors.NewTimeoutError(fmt.Sprintf("another write of %s/%s is still being composed", key.Namespace, key.Name), 1)
 	}
-	return &write{rest: r, key: key, program: r.program.Load(), dryRun: dryRun, unlock: unlock}, nil
+	return &write{rest: r, key: key, program: r.program.Load(), dryRun: dryRun, unlock: unlock, leave: leave}, nil
 }
 
-func (w *write) end() { w.unlock() }
+func (w *write) end() {
+	w.unlock()
+	w.leave()
+}
 
 // admitNew composes an instance that isn't stored yet.
 func (w *write) admitNew(ctx context.Context, instance *unstructured.Unstructured) error {

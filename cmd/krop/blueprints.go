@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/klog/v2"
+
+	"go.opendefense.cloud/krop/manifests"
+	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+	"go.opendefense.cloud/krop/pkg/gc"
+	"go.opendefense.cloud/krop/pkg/publish"
+	"go.opendefense.cloud/krop/pkg/registry"
+	"go.opendefense.cloud/krop/pkg/registry/blueprint"
+	"go.opendefense.cloud/krop/pkg/registry/kind"
+)
+
+// homePoll is how often kcp is asked for krop's own export until it is there: kcp may start later
+// than krop, and krop bootstrap may be run later still.
+const homePoll = time.Second
+
+// serveBlueprints serves the blueprint kind, and keeps what is published in step with what is stored.
+func (k *krop) serveBlueprints(ctx context.Context) error {
+	home, err := k.waitForHome(ctx)
+	if err != nil {
+		return err
+	}
+	main, err := k.serveHome(home)
+	if err != nil {
+		return fmt.Errorf("the blueprint kind: %w", err)
+	}
+	blueprints := gc.NewBlueprints(gc.BlueprintsConfig{
+		Stored: main.Records(),
+		KeyOf: func(stored *unstructured.Unstructured) v1alpha1.InstanceKey {
+			return registry.KeyOf(home, stored)
+		},
+		Ensure: main.Ensure,
+		Loaded: k.catalog.MarkSynced,
+	})
+	unsubscribe := k.kcp.bindings.Subscribe(func(event publish.BindingEvent) {
+		served, ok := k.catalog.Lookup(event.Export)
+		if ok && served.Program != nil && event.Type == publish.BindingAdded {
+			blueprints.Enqueue(v1alpha1.InstanceKey{Export: home, Cluster: event.Export.Cluster, Name: served.Program.Blueprint})
+		}
+	})
+	defer unsubscribe()
+	return blueprints.Run(ctx)
+}
+
+// waitForHome waits until kcp knows krop's own export.
+func (k *krop) waitForHome(ctx context.Context) (home v1alpha1.ExportKey, err error) {
+	said := false
+	err = wait.PollUntilContextCancel(ctx, homePoll, true, func(ctx context.Context) (bool, error) {
+		found, err := k.kcp.publisher.Home(ctx)
+		if err != nil {
+			if !said {
+				klog.FromContext(ctx).Info("waiting for krop's own export in kcp", "err", err)
+			}
+			said = true
+			return false, nil
+		}
+		home = found
+		return true, nil
+	})
+	return home, err
+}
+
+// serveHome serves the blueprint kind from krop's own export.
+func (k *krop) serveHome(home v1alpha1.ExportKey) (*blueprint.REST, error) {
+	definition, err := manifests.Blueprint()
+	if err != nil {
+		return nil, err
+	}
+	of, err := kind.New(definition)
+	if err != nil {
+		return nil, err
+	}
+	store, err := kind.NewStore(of, kind.StoreOptions{
+		Backend: k.storage.Backend, ExportCluster: home.Cluster, Allowed: []string{v1alpha1.AnnotationForceDelete},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := k.kcp.bindings.Track(home); err != nil {
+		return nil, err
+	}
+	main := blueprint.NewREST(blueprint.Config{
+		Kind: of, Store: store, Export: home, Locks: k.locks,
+		Compiler: k.compiler, Offering: k.offering, Routing: k.routing,
+	})
+	resource := of.GVR().Resource
+	k.catalog.Set(&registry.Served{
+		Export: home, Kind: of, Records: main.Records(),
+		Storage: map[string]rest.Storage{resource: main, resource + "/status": registry.NewStatusREST(main)},
+	})
+	return main, nil
+}

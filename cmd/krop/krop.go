@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/kcp-dev/logicalcluster/v3"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apiserver/pkg/server/healthz"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+	"go.opendefense.cloud/krop/pkg/apiserver"
+	"go.opendefense.cloud/krop/pkg/compose"
+	"go.opendefense.cloud/krop/pkg/engine"
+	"go.opendefense.cloud/krop/pkg/engine/kro"
+	"go.opendefense.cloud/krop/pkg/gc"
+	"go.opendefense.cloud/krop/pkg/publish"
+	"go.opendefense.cloud/krop/pkg/registry"
+	"go.opendefense.cloud/krop/pkg/registry/blueprint"
+	"go.opendefense.cloud/krop/pkg/registry/instance"
+	"go.opendefense.cloud/krop/pkg/registry/kind"
+)
+
+// krop is the parts of a running server, and who knows whom.
+type krop struct {
+	storage  *storage
+	kcp      *kcp
+	catalog  *registry.Catalog
+	locks    *registry.Locks
+	leases   *gc.Leases
+	loop     *gc.Loop
+	compiler *blueprint.Compiler
+	offering *blueprint.Offering
+	routing  *publish.Prover
+}
+
+// assemble makes the parts. It starts nothing.
+func assemble(config *apiserver.Config, storage *storage, kcp *kcp) *krop {
+	k := &krop{storage: storage, kcp: kcp, catalog: &registry.Catalog{}, locks: &registry.Locks{}}
+	composer := compose.New(kcp.planes, compose.Options{})
+	k.leases = gc.NewLeases(storage.Client().Client, storage.Prefix()+"/leases", replicaName())
+	k.loop = gc.New(gc.Config{
+		Composer: composer, Planes: kcp.planes, Sources: kcp.planes,
+		Bindings: loopBindings{kcp.bindings}, Ownership: k.leases, Resync: config.Options.Resync,
+	})
+	builder := &instance.Builder{
+		NewStore: k.newStore, Composer: composer,
+		Namespaces: instance.PlaneNamespaces{Planes: kcp.planes},
+		Locks:      k.locks, Timeout: config.Options.ComposeTimeout, Composed: k.loop.Composed,
+	}
+	k.compiler = &blueprint.Compiler{
+		Schemas: blueprint.PlaneSchemas(kcp.planes), Claims: kcp.publisher.Claims, Limits: kro.Limits{},
+	}
+	k.offering = &blueprint.Offering{
+		Catalog: k.catalog, Storage: builder, Publisher: kcp.publisher, Loop: followed{k.loop, kcp.bindings},
+	}
+	k.routing = &publish.Prover{Bindings: kcp.bindings, Routes: kcp.routes}
+	return k
+}
+
+// dependencies is what the HTTP server asks of the other parts.
+func (k *krop) dependencies() apiserver.Dependencies {
+	return apiserver.Dependencies{
+		Catalog:  k.catalog,
+		Bindings: k.kcp.bindings,
+		Reviewer: apiserver.NewReviewer(k.reviewConfig),
+		Asked:    k.kcp.routes.Observe,
+		Live:     []healthz.HealthChecker{apiserver.Ticking("loop", gc.StalledAfter, k.loop.Tick)},
+		Ready: []healthz.HealthChecker{
+			apiserver.Probe("storage", k.storage.Check),
+			apiserver.Probe("kcp", k.kcp.publisher.ProveRouting),
+		},
+	}
+}
+
+func (k *krop) newStore(of *kind.Kind, export v1alpha1.ExportKey) (*kind.Store, error) {
+	return kind.NewStore(of, kind.StoreOptions{Backend: k.storage.Backend, ExportCluster: export.Cluster})
+}
+
+func (k *krop) reviewConfig(ctx context.Context, export v1alpha1.ExportKey, cluster logicalcluster.Name) (*rest.Config, error) {
+	return k.kcp.planes.Config(ctx, v1alpha1.TargetConsumer, export, cluster)
+}
+
+// replicaSuffixLength makes two processes of one host name differ: one in 27^5 pairs would not.
+const replicaSuffixLength = 5
+
+// replicaName tells this process from other replicas.
+func replicaName() string {
+	name, err := os.Hostname()
+	if err != nil || name == "" {
+		name = "krop"
+	}
+	return name + "-" + rand.String(replicaSuffixLength)
+}
+
+// followed starts and stops, with the loop over an export's instances, following who has bound it.
+type followed struct {
+	loop     *gc.Loop
+	bindings *publish.Bindings
+}
+
+// Serve implements blueprint.Loop.
+func (f followed) Serve(export v1alpha1.ExportKey, program *engine.Program, records *registry.Records) {
+	if err := f.bindings.Track(export); err != nil {
+		klog.Background().Error(err, "bindings can't be followed", "export", export.String())
+	}
+	f.loop.Serve(export, program, records)
+}
+
+// Stop implements blueprint.Loop.
+func (f followed) Stop(export v1alpha1.ExportKey) {
+	f.loop.Stop(export)
+	f.bindings.Untrack(export)
+}
+
+// loopBindings is the bindings as the loop sees them.
+type loopBindings struct{ *publish.Bindings }
+
+// Subscribe implements gc.Bindings.
+func (b loopBindings) Subscribe(changed func(v1alpha1.ExportKey, logicalcluster.Name, bool)) {
+	b.Bindings.Subscribe(func(event publish.BindingEvent) {
+		changed(event.Export, event.Cluster, event.Type != publish.BindingRemoved)
+	})
+}
