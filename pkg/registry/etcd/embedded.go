@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	"go.etcd.io/etcd/client/pkg/v3/logutil"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
@@ -38,6 +39,7 @@ type EmbeddedConfig struct {
 // on no port: whoever could connect would read and write every tenant's objects.
 type Embedded struct {
 	server    *embed.Etcd
+	lock      *fileutil.LockedFile
 	socket    string
 	socketDir string // to be removed, if it isn't part of the data directory
 }
@@ -52,12 +54,16 @@ func Start(ctx context.Context, config EmbeddedConfig) (*Embedded, error) {
 		return nil, fmt.Errorf("creating the data directory: %w", err)
 	}
 	embedded := &Embedded{}
+	if err := embedded.lockDir(config.DataDir); err != nil {
+		return nil, err
+	}
 	if err := embedded.chooseSocket(config.DataDir); err != nil {
+		embedded.release()
 		return nil, err
 	}
 	server, err := embed.StartEtcd(serverConfig(config, embedded.socket))
 	if err != nil {
-		embedded.removeSocketDir()
+		embedded.release()
 		return nil, fmt.Errorf("starting etcd in %s: %w", config.DataDir, err)
 	}
 	embedded.server = server
@@ -79,7 +85,7 @@ func (e *Embedded) Err() <-chan error { return e.server.Err() }
 // Stop stops the server and waits for it. Close the clients first: open watches delay it by seconds.
 func (e *Embedded) Stop() {
 	e.server.Close()
-	e.removeSocketDir()
+	e.release()
 }
 
 func (e *Embedded) waitReady(ctx context.Context) error {
@@ -93,6 +99,20 @@ func (e *Embedded) waitReady(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// lockDir keeps a second server out: etcd itself would take the first one's socket away, and then
+// wait for the database without end.
+func (e *Embedded) lockDir(dataDir string) error {
+	lock, err := fileutil.TryLockFile(filepath.Join(dataDir, "lock"), os.O_RDWR|os.O_CREATE, fileutil.PrivateFileMode)
+	if errors.Is(err, fileutil.ErrLocked) {
+		return fmt.Errorf("the data directory %s is in use by another process", dataDir)
+	}
+	if err != nil {
+		return fmt.Errorf("locking the data directory: %w", err)
+	}
+	e.lock = lock
+	return nil
 }
 
 // chooseSocket puts the socket into the data directory, or into a directory of its own if that path
@@ -113,10 +133,11 @@ func (e *Embedded) chooseSocket(dataDir string) error {
 	return nil
 }
 
-func (e *Embedded) removeSocketDir() {
+func (e *Embedded) release() {
 	if e.socketDir != "" {
 		_ = os.RemoveAll(e.socketDir)
 	}
+	_ = e.lock.Close()
 }
 
 func serverConfig(config EmbeddedConfig, socket string) *embed.Config {
