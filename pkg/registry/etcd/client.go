@@ -68,7 +68,7 @@ func (c ClientConfig) dial(ctx context.Context, key string) (*kubernetes.Client,
 }
 
 func (c ClientConfig) clientv3() (clientv3.Config, error) {
-	logger, err := quietLogger(clientLogLevel)
+	logger, _, err := quietLogger(clientLogLevel)
 	if err != nil {
 		return clientv3.Config{}, err
 	}

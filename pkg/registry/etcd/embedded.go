@@ -40,6 +40,7 @@ type EmbeddedConfig struct {
 type Embedded struct {
 	server    *embed.Etcd
 	lock      *fileutil.LockedFile
+	log       zap.AtomicLevel
 	socket    string
 	socketDir string // to be removed, if it isn't part of the data directory
 }
@@ -53,7 +54,11 @@ func Start(ctx context.Context, config EmbeddedConfig) (*Embedded, error) {
 	if err := os.MkdirAll(config.DataDir, privateDir); err != nil {
 		return nil, fmt.Errorf("creating the data directory: %w", err)
 	}
-	embedded := &Embedded{}
+	logger, level, err := quietLogger(serverLogLevel)
+	if err != nil {
+		return nil, err
+	}
+	embedded := &Embedded{log: level}
 	if err := embedded.lockDir(config.DataDir); err != nil {
 		return nil, err
 	}
@@ -61,7 +66,7 @@ func Start(ctx context.Context, config EmbeddedConfig) (*Embedded, error) {
 		embedded.release()
 		return nil, err
 	}
-	server, err := embed.StartEtcd(serverConfig(config, embedded.socket))
+	server, err := embed.StartEtcd(serverConfig(config, embedded.socket, logger))
 	if err != nil {
 		embedded.release()
 		return nil, fmt.Errorf("starting etcd in %s: %w", config.DataDir, err)
@@ -84,6 +89,7 @@ func (e *Embedded) Err() <-chan error { return e.server.Err() }
 
 // Stop stops the server and waits for it. Close the clients first: open watches delay it by seconds.
 func (e *Embedded) Stop() {
+	e.log.SetLevel(zap.FatalLevel) // that its listeners are closed is no error now
 	e.server.Close()
 	e.release()
 }
@@ -140,12 +146,11 @@ func (e *Embedded) release() {
 	_ = e.lock.Close()
 }
 
-func serverConfig(config EmbeddedConfig, socket string) *embed.Config {
+func serverConfig(config EmbeddedConfig, socket string, logger *zap.Logger) *embed.Config {
 	cfg := embed.NewConfig()
 	cfg.Name = "krop"
 	cfg.Dir = config.DataDir
-	cfg.LogLevel = serverLogLevel
-	cfg.LogOutputs = []string{"stderr"}
+	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(logger)
 	cfg.QuotaBackendBytes = quotaBytes
 	cfg.BootstrapDefragThresholdMegabytes = defragmentAtStart
 	cfg.UnsafeNoFsync = config.UnsafeNoFsync
@@ -158,12 +163,13 @@ func serverConfig(config EmbeddedConfig, socket string) *embed.Config {
 	return cfg
 }
 
-func quietLogger(level string) (*zap.Logger, error) {
+// quietLogger logs to stderr what is at least this bad; the level can be changed later.
+func quietLogger(level string) (*zap.Logger, zap.AtomicLevel, error) {
 	config := logutil.DefaultZapLoggerConfig
 	config.Level = zap.NewAtomicLevelAt(logutil.ConvertToZapLevel(level))
 	logger, err := config.Build()
 	if err != nil {
-		return nil, fmt.Errorf("making etcd's logger: %w", err)
+		return nil, config.Level, fmt.Errorf("making etcd's logger: %w", err)
 	}
-	return logger, nil
+	return logger, config.Level, nil
 }

@@ -23,5 +23,5 @@ func (k *Kind) typeConverter() (managedfields.TypeConverter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading types for server-side apply: %w", err)
 	}
-	return converter, nil
+	return discreetConverter{converter}, nil
 }
