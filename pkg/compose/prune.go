@@ -54,8 +54,11 @@ func prunedStatus(plan *engine.Plan, rows []v1alpha1.ComposedResource, before v1
 			rows = append(rows, row)
 		}
 	}
-	return status{
+	s := status{
 		rows: rows, health: engine.Summarize(plan, rows, nil),
 		revision: before.Revision, generation: before.ObservedGeneration,
 	}
+	// Conditions that fail were reported when the plan was applied; what they said before is kept.
+	s.author, s.complete, _ = plan.Conditions(s.health.Conditions)
+	return s
 }

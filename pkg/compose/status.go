@@ -1,6 +1,7 @@
 package compose
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -119,6 +120,7 @@ func (w *work) describeRows(plan *engine.Plan) []v1alpha1.ComposedResource {
 func (w *work) describeRow(row *v1alpha1.ComposedResource) {
 	key := row.Key()
 	switch {
+	case errors.Is(w.failed[key], context.Canceled): // nothing is wrong with the child: there was no time for it
 	case w.failed[key] != nil:
 		row.State, row.WaitingFor = v1alpha1.StateFailed, ""
 		row.Message = truncate(w.explain(*row, w.failed[key]))

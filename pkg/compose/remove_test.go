@@ -1,0 +1,232 @@
+package compose_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+	"go.opendefense.cloud/krop/pkg/compose"
+)
+
+// listed has a child per item, on each plane.
+const listed = `
+spec:
+  schema:
+    apiVersion: v1alpha1
+    kind: Database
+    group: example.org
+    spec:
+      names: "[]string"
+  resources:
+  - id: server
+    target: provider
+    forEach:
+    - name: ${schema.spec.names}
+    template:
+      apiVersion: v1
+      kind: ConfigMap
+      metadata: {name: "server-${name}", namespace: PROVIDER}
+  - id: config
+    forEach:
+    - name: ${schema.spec.names}
+    template:
+      apiVersion: v1
+      kind: ConfigMap
+      metadata: {name: "config-${name}", namespace: CONSUMER}
+`
+
+func names(list ...any) map[string]any { return map[string]any{"names": list} }
+
+// prune composes the stored instance and prunes it, as the loop does.
+func (f *fixture) prune() *compose.Result {
+	f.Helper()
+	applied := f.apply()
+	request := f.request()
+	request.Instance = applied.Instance
+	result, err := f.composer.Prune(f.Context(), request, applied.Plan, f.store)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return result
+}
+
+func (f *fixture) teardown() bool {
+	f.Helper()
+	done, result, err := f.composer.Teardown(f.Context(), f.request(), f.store)
+	if err != nil {
+		f.Fatal(err)
+	}
+	if result.Instance == nil {
+		f.Fatal("no instance in the result")
+	}
+	return done
+}
+
+func TestShrunkenListIsPrunedOnEachPlane(t *testing.T) {
+	f := newFixture(t, listed, names("a", "b", "c"))
+	f.write()
+	f.change(names("b"))
+	f.write()
+	result := f.prune()
+	if result.Err != nil {
+		t.Fatal(result.Err)
+	}
+	if got := f.configMaps(f.consumerNamespace); !slices.Equal(got, []string{"config-b"}) {
+		t.Errorf("consumer has %v", got)
+	}
+	if got := f.configMaps(f.providerNamespace); len(got) != 1 || !strings.HasPrefix(got[0], "server-b") {
+		t.Errorf("provider has %v", got)
+	}
+	for node, list := range rows(t, result.Instance) {
+		if len(list) != 1 || list[0].State != v1alpha1.StateReady {
+			t.Errorf("%s: %+v", node, list)
+		}
+	}
+	if got := condition(t, result.Instance, v1alpha1.ConditionProgressing); got != "False" {
+		t.Errorf("Progressing is %s", got)
+	}
+	// An empty list leaves a row that says so.
+	f.change(map[string]any{"names": []any{}})
+	f.write()
+	if result = f.prune(); len(rows(t, result.Instance)["config"]) != 1 {
+		t.Errorf("%+v", rows(t, result.Instance))
+	}
+	f.nothingWritten()
+}
+
+func TestChildOfADroppedNodeIsPruned(t *testing.T) {
+	f := newFixture(t, twoPlanes, spec())
+	f.write()
+	f.program = f.compile(twoPlanes[:strings.Index(twoPlanes, "  - id: access")])
+	result := f.prune()
+	if _, err := f.client.CoreV1().Secrets(f.consumerNamespace).Get(t.Context(), "db-access", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("got %v, want NotFound", err)
+	}
+	expectStates(t, result.Instance, map[string]v1alpha1.State{"server": v1alpha1.StateReady, "config": v1alpha1.StateReady})
+}
+
+func TestPruneSparesWhatTookAChildsName(t *testing.T) {
+	f := newFixture(t, listed, names("a", "b"))
+	f.write()
+	configs := f.client.CoreV1().ConfigMaps(f.consumerNamespace)
+	if err := configs.Delete(t.Context(), "config-a", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	theirs := f.create(f.consumerNamespace, "config-a")
+	f.change(names("b"))
+	f.write()
+	result := f.prune()
+	if now, err := configs.Get(t.Context(), "config-a", metav1.GetOptions{}); err != nil || now.UID != theirs.UID {
+		t.Errorf("it was deleted: %v", err)
+	}
+	if got := rows(t, result.Instance)["config"]; len(got) != 1 {
+		t.Errorf("rows %+v", got)
+	}
+}
+
+func TestOrphanKeepsTheChildWithoutMarks(t *testing.T) {
+	f := newFixture(t, strings.ReplaceAll(listed, "- id: config\n", "- id: config\n    deletionPolicy: Orphan\n"), names("a", "b"))
+	f.write()
+	f.change(names("b"))
+	f.write()
+	f.prune()
+	kept, err := f.client.CoreV1().ConfigMaps(f.consumerNamespace).Get(t.Context(), "config-a", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key := range kept.Labels {
+		if strings.HasPrefix(key, v1alpha1.Prefix) {
+			t.Errorf("still marked: %s", key)
+		}
+	}
+	if len(kept.OwnerReferences) != 0 || kept.Annotations[v1alpha1.AnnotationDesiredHash] != "" {
+		t.Errorf("still owned: %+v", kept.ObjectMeta)
+	}
+}
+
+func TestPruneStopsWhereSomebodyHasWrittenSince(t *testing.T) {
+	f := newFixture(t, listed, names("a", "b"))
+	f.write()
+	f.change(names("b"))
+	applied := f.write()
+	request := f.request()
+	f.change(names("a", "b"))
+	if _, err := f.composer.Prune(t.Context(), request, applied.Plan, f.store); !apierrors.IsConflict(err) {
+		t.Errorf("got %v, want Conflict", err)
+	}
+	if got := f.configMaps(f.consumerNamespace); len(got) != 2 {
+		t.Errorf("consumer has %v", got)
+	}
+}
+
+func TestTeardownGoesInReverseAndAwaitsEachWave(t *testing.T) {
+	f := newFixture(t, twoPlanes, spec())
+	f.write()
+	config := f.child("config")
+	f.hold(config, "example.org/hold")
+
+	if f.teardown() {
+		t.Fatal("done although a child is held")
+	}
+	if _, err := f.client.CoreV1().Secrets(f.consumerNamespace).Get(t.Context(), "db-access", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the last wave is not gone: %v", err)
+	}
+	if f.child("config").DeletionTimestamp == nil || f.child("server").DeletionTimestamp != nil {
+		t.Error("the wave before is not being deleted, or the first one already is")
+	}
+	left := rows(t, f.store.get())
+	if row := left["config"][0]; row.State != v1alpha1.StateDeleting || !strings.Contains(row.Message, "example.org/hold") {
+		t.Errorf("%+v", row)
+	}
+	if len(left) != 2 {
+		t.Errorf("left: %+v", left)
+	}
+	if f.teardown() || f.child("server").DeletionTimestamp != nil {
+		t.Error("went on although the wave before is not gone")
+	}
+	f.hold(f.child("config"))
+	if !f.teardown() {
+		t.Error("not done although nothing holds it")
+	}
+	f.nothingWritten()
+	if !f.teardown() {
+		t.Error("not done the second time")
+	}
+}
+
+func TestTeardownForgetsNothingOfAPlaneThatIsLost(t *testing.T) {
+	f := newFixture(t, twoPlanes, spec())
+	f.write()
+	f.consumerProxy.Fail(func(w http.ResponseWriter, _ *http.Request) bool {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,` +
+			`"message":"User \"krop\" cannot get resource \"secrets\" in API group \"\": failed to find suitable reason to allow access in APIBinding"}`))
+		return true
+	})
+	done, result, err := f.composer.Teardown(t.Context(), f.request(), f.store)
+	if err != nil || done || result.Err == nil {
+		t.Fatalf("done %v, %v, result %v", done, err, result)
+	}
+	if row := rows(t, result.Instance)["access"][0]; row.UID == "" || !strings.Contains(row.Message, "accept the permission claim") {
+		t.Errorf("%+v", row)
+	}
+	if f.child("server").DeletionTimestamp != nil {
+		t.Error("deleted before what depends on it")
+	}
+}
+
+func TestTeardownNeedsNoNodesOfTheProgram(t *testing.T) {
+	f := newFixture(t, twoPlanes, spec())
+	f.write()
+	f.program.Nodes, f.program.Graph = nil, nil
+	if !f.teardown() {
+		t.Error("not done")
+	}
+	f.nothingWritten()
+}
