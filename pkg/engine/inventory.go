@@ -143,7 +143,10 @@ func (n *NodePlan) row() v1alpha1.ComposedResource {
 		row.WaitingFor = truncated(n.Waiting.String())
 	}
 	if n.Err != nil {
-		row.Message = truncated(n.Err.Error())
+		// The row itself says which node it is about.
+		unnamed := *n.Err
+		unnamed.Node = ""
+		row.Message = truncated(unnamed.Error())
 	}
 	return row
 }

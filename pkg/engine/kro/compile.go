@@ -14,7 +14,7 @@ import (
 	"go.opendefense.cloud/krop/pkg/engine"
 )
 
-var bounded = sync.OnceValue(checkBounded)
+var budgetInstalled = sync.OnceValue(checkBounded)
 
 // Compile makes a program of a blueprint, or says everything that is wrong with it, in a stable
 // order. Errors of type field.ErrorTypeInternal are not the author's: a plane could not be asked.
@@ -27,7 +27,7 @@ func Compile(blueprint *v1alpha1.ResourceGraphDefinition, export v1alpha1.Export
 			program, errs = nil, field.ErrorList{field.Invalid(field.NewPath("spec"), field.OmitValueType{}, fmt.Sprintf("the compiler can't cope with it: %v", cause))}
 		}
 	}()
-	if err := bounded(); err != nil {
+	if err := budgetInstalled(); err != nil {
 		return nil, field.ErrorList{field.InternalError(field.NewPath("spec"), err)}
 	}
 	c := newCompilation(blueprint, schemas, limits)

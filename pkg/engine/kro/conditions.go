@@ -113,7 +113,7 @@ func (p *pass) withConditions(own []engine.Condition) any {
 		}
 	}
 	object["status"] = map[string]any{"conditions": list}
-	return wrapped(object, p.graph.instanceSchema)
+	return p.graph.instance.value(object)
 }
 
 func asMap(c engine.Condition, name string) map[string]any {

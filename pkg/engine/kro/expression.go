@@ -48,28 +48,21 @@ func newExpressions(compiled []*krocel.Expression) []*expression {
 // eval evaluates the expression. The error is of CEL or of the budget, and says nothing of where it
 // comes from.
 func (e *expression) eval(scope *scope) (ref.Val, error) {
-	value, details, err := e.program.ContextEval(scope.pass.ctx, scope)
-	if cost := details.ActualCost(); cost != nil {
-		if budgetErr := scope.pass.spend(*cost); budgetErr != nil {
-			return nil, budgetErr
-		}
-	}
-	if err != nil {
-		return nil, explained(err)
-	}
-	return value, nil
-}
-
-// explained says in words for authors what CEL says in words for its own.
-func explained(err error) error {
+	meter := &scope.pass.meter
+	meter.expression = ExpressionCost
+	value, _, err := e.program.ContextEval(scope.pass.ctx, scope)
 	var cancelled interpreter.EvalCancelledError
 	switch {
-	case errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded:
-		return fmt.Errorf("it costs more than %d units to evaluate", ExpressionCost)
+	case err == nil:
+		return value, nil
+	case errors.As(err, &cancelled) && meter.plan < 0:
+		return nil, fmt.Errorf("the expressions of this instance cost more than %d units to evaluate", scope.pass.graph.limits.PlanCost)
+	case errors.As(err, &cancelled):
+		return nil, fmt.Errorf("it costs more than %d units to evaluate", ExpressionCost)
 	case strings.Contains(err.Error(), "operation interrupted"):
-		return fmt.Errorf("it takes longer than %s to evaluate", nodeTime)
+		return nil, fmt.Errorf("it takes longer than %s to evaluate", nodeTime)
 	default:
-		return err
+		return nil, err
 	}
 }
 

@@ -30,8 +30,9 @@ type graphProgram struct {
 	nodes  map[v1alpha1.NodeID]*node
 	status *template
 	// conditions are the author's, each giving a condition or a list of them.
-	conditions     []*expression
-	instanceSchema *spec.Schema
+	conditions []*expression
+	// instance is the schema of instances, without status.
+	instance *view
 }
 
 // node is one resource. Immutable.
@@ -41,6 +42,7 @@ type node struct {
 	namespaced bool
 	collection bool
 	schema     *spec.Schema
+	view       *view
 	template   *template
 	include    []*expression
 	ready      []*expression
@@ -77,10 +79,10 @@ type templateField struct {
 
 func newGraph(compiled *graph.Graph, limits Limits) (*graphProgram, error) {
 	g := &graphProgram{
-		limits:         limits,
-		nodes:          make(map[v1alpha1.NodeID]*node, len(compiled.Nodes)),
-		conditions:     newExpressions(compiled.Instance.Conditions),
-		instanceSchema: compiled.ResourceSchemas[graph.InstanceNodeID],
+		limits:     limits,
+		nodes:      make(map[v1alpha1.NodeID]*node, len(compiled.Nodes)),
+		conditions: newExpressions(compiled.Instance.Conditions),
+		instance:   newView(compiled.ResourceSchemas[graph.InstanceNodeID]),
 	}
 	var err error
 	if g.status, err = newTemplate(compiled.Instance.Template, compiled.Instance.Variables); err != nil {
@@ -100,6 +102,7 @@ func newNode(from *graph.Node, kindSchema *spec.Schema) (*node, error) {
 		namespaced: from.Meta.Namespaced,
 		collection: from.Meta.Type == graph.NodeTypeCollection,
 		schema:     kindSchema,
+		view:       newView(kindSchema),
 		include:    newExpressions(from.IncludeWhen),
 		ready:      newExpressions(from.ReadyWhen),
 	}
@@ -144,8 +147,9 @@ func (g *graphProgram) Start(instance *unstructured.Unstructured) (engine.Pass, 
 	return &pass{
 		graph:    g,
 		instance: instance,
-		schema:   wrapped(withoutStatus(instance.Object), g.instanceSchema),
+		schema:   g.instance.value(withoutStatus(instance.Object)),
 		states:   make(map[v1alpha1.NodeID]*state, len(g.nodes)),
+		meter:    meter{plan: g.limits.PlanCost},
 	}, nil
 }
 

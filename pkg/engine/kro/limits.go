@@ -8,8 +8,8 @@ type Limits struct {
 	Collection int
 	// Dimensions is how many axes one forEach may have.
 	Dimensions int
-	// PlanCost is what all expressions of one plan may cost together, in CEL's units.
-	PlanCost uint64
+	// PlanCost is what all expressions of one plan may cost together; see ExpressionCost.
+	PlanCost int
 }
 
 const (
@@ -20,7 +20,7 @@ const (
 	DefaultCollection = 1000
 	// DefaultDimensions is kro's own default.
 	DefaultDimensions = 10
-	// DefaultPlanCost is what Kubernetes grants to all rules of one custom resource together.
+	// DefaultPlanCost is about a second of one core, for as much as ten expressions at their limit.
 	DefaultPlanCost = 10_000_000
 )
 

@@ -19,7 +19,7 @@ type pass struct {
 	// schema is the instance as expressions see it.
 	schema any
 	states map[v1alpha1.NodeID]*state
-	spent  uint64
+	meter  meter
 	// ctx ends the evaluation of the node at hand.
 	ctx context.Context
 }
@@ -57,14 +57,6 @@ func (p *pass) node(id v1alpha1.NodeID) (*node, error) {
 		return nil, fmt.Errorf("the program has no resource %q", id)
 	}
 	return n, nil
-}
-
-// spend counts what an evaluation has cost against the plan's budget.
-func (p *pass) spend(cost uint64) error {
-	if p.spent += cost; p.spent > p.graph.limits.PlanCost {
-		return fmt.Errorf("the expressions of this instance cost more than %d units to evaluate", p.graph.limits.PlanCost)
-	}
-	return nil
 }
 
 // resolve is the value of a name in an expression.
@@ -195,11 +187,11 @@ func (p *pass) Observe(id v1alpha1.NodeID, objects []*unstructured.Unstructured)
 	case n.collection:
 		items := make([]any, 0, len(objects))
 		for _, object := range objects {
-			items = append(items, wrapped(object.Object, n.schema))
+			items = append(items, n.view.value(object.Object))
 		}
 		s.value = items
 	case len(objects) > 0:
-		s.value = wrapped(objects[0].Object, n.schema)
+		s.value = n.view.value(objects[0].Object)
 	}
 }
 
@@ -226,7 +218,7 @@ func (p *pass) checkReady(id v1alpha1.NodeID, s *state) error {
 		name = graph.EachVarName
 	}
 	for _, object := range s.observed {
-		scope := &scope{pass: p, local: map[string]any{name: wrapped(object.Object, n.schema)}}
+		scope := &scope{pass: p, local: map[string]any{name: n.view.value(object.Object)}}
 		for _, condition := range n.ready {
 			if err := p.holds(n, condition, scope, object); err != nil {
 				return err

@@ -110,13 +110,13 @@ func withoutHoles(value any) any {
 	}
 }
 
-// distinct drops repetitions and keeps the order.
+// distinct drops what reads the same, and keeps the order.
 func distinct(pending []*engine.Waiting) []*engine.Waiting {
-	seen := make(map[engine.Waiting]bool, len(pending))
+	seen := make(map[string]bool, len(pending))
 	var out []*engine.Waiting
 	for _, waiting := range pending {
-		if !seen[*waiting] {
-			seen[*waiting] = true
+		if text := waiting.String(); !seen[text] {
+			seen[text] = true
 			out = append(out, waiting)
 		}
 	}

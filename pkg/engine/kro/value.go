@@ -7,20 +7,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
 	"github.com/kubernetes-sigs/kro/pkg/cel/conversion"
-	"k8s.io/apiserver/pkg/cel/openapi"
-	"k8s.io/kube-openapi/pkg/validation/spec"
-
-	celunstructured "github.com/kubernetes-sigs/kro/pkg/cel/unstructured"
 )
-
-// wrapped is an object as CEL sees it under its kind's schema: a Secret's data are bytes, and
-// timestamps are timestamps, as the expressions were checked. Nothing is copied.
-func wrapped(object map[string]any, schema *spec.Schema) any {
-	if schema == nil {
-		return object
-	}
-	return celunstructured.UnstructuredToVal(object, &openapi.Schema{Schema: schema})
-}
 
 // native is a CEL value as it goes into objects: JSON values of its own, shared with nothing, with
 // kro's sentinel in the place of omit(). Values in a CEL result can be shared many times over, so the

@@ -1,0 +1,189 @@
+package kro
+
+import (
+	"strings"
+
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+)
+
+const (
+	// maxValue bounds, in bytes and in elements, what one call or one expression may give: more than
+	// etcd lets any object have.
+	maxValue = 4 << 20
+	// bytesPerUnit is how many bytes a call looks at in the time that another call takes.
+	bytesPerUnit = 10
+)
+
+// prices are the calls whose time or memory depends on their arguments: for each, about how many
+// bytes it looks at or makes. They are known before the call is made, since one call can make very
+// much out of little ("a" repeated a million times, each replaced by a megabyte).
+var prices = map[string]func(args []ref.Val) int{
+	operators.Add: plus, operators.Equals: comparison, operators.NotEquals: comparison, operators.In: linear,
+	operators.Less: comparison, operators.LessEquals: comparison, operators.Greater: comparison, operators.GreaterEquals: comparison,
+
+	"contains": linear, "startsWith": linear, "endsWith": linear, "charAt": linear, "indexOf": linear, "lastIndexOf": linear,
+	"lowerAscii": linear, "upperAscii": linear, "trim": linear, "substring": linear, "reverse": linear, "strings.quote": linear,
+	"size": linear, "string": linear, "bytes": linear, "int": linear, "double": linear, "timestamp": linear, "duration": linear,
+	"quantity": linear, "isQuantity": linear, "url": linear, "isURL": linear, "ip": linear, "isIP": linear, "cidr": linear, "isCIDR": linear,
+	"semver": linear, "isSemver": linear, "base64.encode": linear, "base64.decode": linear,
+	"hash.sha256": linear, "hash.md5": linear, "hash.fnv64a": linear,
+	"split": linear, "join": joined, "replace": replaced, "format": deepSize, "strings.format": deepSize,
+	"matches": matching, "find": matching, "findAll": matching,
+	"json.marshal": deepSize, "json.unmarshal": linear,
+
+	"sum": linear, "min": linear, "max": linear, "isSorted": linear, "slice": linear,
+	"sort": sorting, "lists.@sortByAssociatedKeys": sorting, "@sortByAssociatedKeys": sorting, "distinct": quadratic, "flatten": deepSize,
+	"lists.setAtIndex": linear, "lists.insertAtIndex": linear, "lists.removeAtIndex": linear,
+	"lists.range": func(args []ref.Val) int { return integer(args, 0) * elementSize },
+	"merge":       linear, "deepMerge": deepSize,
+
+	"random.seededString": func(args []ref.Val) int { return integer(args, 0) },
+}
+
+// elementSize is what an element of a list or map counts for, in bytes.
+const elementSize = bytesPerUnit
+
+// size is the size of a value without that of the values in it.
+func size(value ref.Val) int {
+	switch v := value.(type) {
+	case types.String:
+		return len(v)
+	case types.Bytes:
+		return len(v)
+	case traits.Sizer:
+		if n, ok := v.Size().(types.Int); ok {
+			return int(n) * elementSize
+		}
+	}
+	return 0
+}
+
+func linear(args []ref.Val) int {
+	total := 0
+	for _, arg := range args {
+		total += size(arg)
+	}
+	return total
+}
+
+// plus is the price of a sum. Lists are only linked.
+func plus(args []ref.Val) int {
+	if _, isList := args[0].(traits.Lister); isList {
+		return elementSize
+	}
+	return linear(args)
+}
+
+func comparison(args []ref.Val) int {
+	switch args[0].(type) {
+	case traits.Lister, traits.Mapper:
+		return min(deepSize(args[:1]), deepSize(args[1:]))
+	default:
+		return min(size(args[0]), size(args[1]))
+	}
+}
+
+// log2 is the number of times that a sort compares each element, for lists as long as they get.
+const log2 = 20
+
+func sorting(args []ref.Val) int { return bounded(linear(args), log2) }
+
+func quadratic(args []ref.Val) int {
+	n := size(args[0])
+	return bounded(n, n/elementSize)
+}
+
+// charactersPerInstruction is how many characters of a regular expression make one step of it.
+const charactersPerInstruction = 4
+
+func matching(args []ref.Val) int {
+	return bounded(len(text(args, 0))+1, len(text(args, 1))/charactersPerInstruction+1)
+}
+
+func integer(args []ref.Val, i int) int {
+	if i < len(args) {
+		if n, ok := args[i].(types.Int); ok {
+			return int(min(max(int64(n), 0), maxValue+1))
+		}
+	}
+	return 0
+}
+
+func text(args []ref.Val, i int) string {
+	if i < len(args) {
+		if s, ok := args[i].(types.String); ok {
+			return string(s)
+		}
+	}
+	return ""
+}
+
+// bounded is the product, or something larger than maxValue.
+func bounded(a, b int) int {
+	if a > 0 && b > maxValue/a {
+		return maxValue + 1
+	}
+	return a * b
+}
+
+func replaced(args []ref.Val) int {
+	target, old, replacement := text(args, 0), text(args, 1), text(args, 2)
+	count := strings.Count(target, old)
+	if n := integer(args, 3); len(args) > 3 {
+		count = min(count, n)
+	}
+	return len(target) + bounded(count, len(replacement))
+}
+
+func joined(args []ref.Val) int {
+	list, ok := args[0].(traits.Lister)
+	if !ok {
+		return 0
+	}
+	n, _ := list.Size().(types.Int)
+	return deepSize(args[:1]) + bounded(int(n), len(text(args, 1)))
+}
+
+// deepSize counts bytes and elements of values as they would be if nothing in them were shared.
+func deepSize(args []ref.Val) int {
+	m := measure{left: maxValue}
+	for _, arg := range args {
+		m.value(arg)
+	}
+	return maxValue - m.left
+}
+
+// measure stops when there is more than what is left.
+type measure struct{ left int }
+
+func (m *measure) value(value ref.Val) {
+	m.left -= elementSize
+	if m.left < 0 {
+		return
+	}
+	switch v := value.(type) {
+	case types.String:
+		m.left -= len(v)
+	case types.Bytes:
+		m.left -= len(v)
+	case *types.Optional:
+		if v.HasValue() {
+			m.value(v.GetValue())
+		}
+	case traits.Mapper:
+		for it := v.Iterator(); m.left >= 0 && it.HasNext() == types.True; {
+			key := it.Next()
+			m.value(key)
+			if found, ok := v.Find(key); ok {
+				m.value(found)
+			}
+		}
+	case traits.Lister:
+		for it := v.Iterator(); m.left >= 0 && it.HasNext() == types.True; {
+			m.value(it.Next())
+		}
+	}
+}
