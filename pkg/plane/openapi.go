@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/cel/openapi/resolver"
 	"k8s.io/client-go/rest"
@@ -69,7 +71,7 @@ func keyOf(location string, gvk schema.GroupVersionKind) (documentKind, bool) {
 // readIndex reads where the plane's documents are, by group version, each with its hash. The
 // locations are relative to the plane.
 func readIndex(ctx context.Context, client rest.Interface) (map[string]string, error) {
-	data, err := client.Get().AbsPath(openAPIRoot).Do(ctx).Raw()
+	data, err := readSettled(ctx, client)
 	if err != nil {
 		return nil, err
 	}
@@ -83,6 +85,31 @@ func readIndex(ctx context.Context, client rest.Interface) (map[string]string, e
 		locations[path] = openAPIRoot + "/" + path + "?" + query
 	}
 	return locations, nil
+}
+
+const (
+	// settlePoll and settlePatience: for some seconds after a CRD was created, kcp answers for all of the
+	// workspace's OpenAPI with 500, until its controller has caught up.
+	settlePoll     = 200 * time.Millisecond
+	settlePatience = 10 * time.Second
+)
+
+// readSettled reads the index, and waits a while for a plane that can't tell yet.
+func readSettled(ctx context.Context, client rest.Interface) (data []byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, settlePatience)
+	defer cancel()
+	for {
+		var now []byte
+		now, err = client.Get().AbsPath(openAPIRoot).Do(ctx).Raw()
+		if !apierrors.IsInternalError(err) {
+			return now, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(settlePoll):
+		}
+	}
 }
 
 // document is the OpenAPI v3 of one group version.
