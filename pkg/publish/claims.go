@@ -14,10 +14,11 @@ import (
 	"go.opendefense.cloud/krop/pkg/engine"
 )
 
-// Verbs of claims. Each is spelled out: kcp grants the plain intersection of what the export asks for and what
-// the binding accepts, so a "*" on one side only would grant nothing.
+// Verbs of claims. kcp grants the plain intersection of what the export asks for and what the binding
+// accepts, in which a "*" on one side only grants nothing. So what is written is claimed both ways: consumers
+// may accept "*", or spell the verbs out.
 var (
-	writeVerbs = []string{"get", "list", "watch", "create", "update", "patch", "delete"}
+	writeVerbs = []string{"*", "get", "list", "watch", "create", "update", "patch", "delete"}
 	readVerbs  = []string{"get", "list", "watch"}
 	// Instances of namespaced kinds live in namespaces that must exist and must not be terminating.
 	namespaceVerbs = []string{"get"}

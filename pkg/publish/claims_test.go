@@ -14,7 +14,7 @@ import (
 
 var (
 	read  = []string{"get", "list", "watch"}
-	write = []string{"get", "list", "watch", "create", "update", "patch", "delete"}
+	write = []string{"*", "get", "list", "watch", "create", "update", "patch", "delete"}
 )
 
 func node(id, group, resource string, change ...func(*engine.Node)) engine.Node {
