@@ -73,31 +73,33 @@ func (b *Bed) virtualWorkspaces() (*Server, error) {
 	return b.newServer("virtual-workspaces", virtualWorkspacesBinary, b.ports.virtualWorkspaces, args)
 }
 
-// frontProxy is what users talk to.
+// frontProxy is what users talk to. It drops the group that is above authorization.
 func (b *Bed) frontProxy() (*Server, error) {
-	return b.proxy(frontProxyName, b.ports.kcp, map[string]int{
-		"/clusters/": b.ports.shard,
-		"/services/": b.ports.router,
-	})
+	return b.proxy(frontProxyName, b.ports.kcp)
 }
 
 // router is the shard's address of virtual workspaces. It must pass on the group of the shard, so that it is
 // not for users.
 func (b *Bed) router() (*Server, error) {
-	return b.proxy(routerName, b.ports.router, map[string]int{
+	return b.proxy(routerName, b.ports.router, "--authentication-drop-groups=none")
+}
+
+// backends are the paths that both proxies map to ports.
+func (b *Bed) backends() map[string]int {
+	return map[string]int{
 		"/clusters/":      b.ports.shard,
 		"/services/":      b.ports.virtualWorkspaces,
 		"/services/krop/": b.ports.krop,
-	}, "--authentication-drop-groups=none")
+	}
 }
 
-// proxy is a kcp-front-proxy that maps paths to ports.
-func (b *Bed) proxy(name string, port int, backends map[string]int, more ...string) (*Server, error) {
+// proxy is a kcp-front-proxy at a port.
+func (b *Bed) proxy(name string, port int, more ...string) (*Server, error) {
 	serving, err := b.pki.Server(pki.Serving, name)
 	if err != nil {
 		return nil, err
 	}
-	mapping, err := b.writeMapping(name, backends)
+	mapping, err := b.writeMapping(name)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +119,11 @@ func (b *Bed) proxy(name string, port int, backends map[string]int, more ...stri
 		"--tls-private-key-file=" + serving.KeyFile,
 		"--client-ca-file=" + b.pki.CAFile(pki.Client),
 	}, more...)
-	return b.newServer(name, frontProxyBinary, port, args)
+	server, err := b.newServer(name, frontProxyBinary, port, args)
+	if err == nil {
+		server.stateless = true // and it would wait for the end of every watch
+	}
+	return server, err
 }
 
 // mapping is one entry of a front-proxy's mapping file.
@@ -130,13 +136,13 @@ type mapping struct {
 }
 
 // writeMapping writes the mapping file of a proxy, which shows all its backends one certificate.
-func (b *Bed) writeMapping(name string, backends map[string]int) (string, error) {
+func (b *Bed) writeMapping(name string) (string, error) {
 	pair, err := b.pki.Client(pki.RequestHeader, pki.Identity{Name: name})
 	if err != nil {
 		return "", err
 	}
 	var mappings []mapping
-	for path, port := range backends {
+	for path, port := range b.backends() {
 		mappings = append(mappings, mapping{
 			Path: path, Backend: localhost(port), BackendServerCA: b.pki.CAFile(pki.Serving),
 			ProxyClientCert: pair.CertFile, ProxyClientKey: pair.KeyFile,

@@ -29,6 +29,8 @@ const (
 type Server struct {
 	spec  process.Spec
 	ready func(context.Context) error
+	// stateless says that nothing is lost by ending the server at once.
+	stateless bool
 
 	mu      sync.Mutex
 	process *process.Process
@@ -77,10 +79,16 @@ func (s *Server) start(with []StartOption) (*process.Process, error) {
 
 // Stop lets the server end in order, and returns when it has.
 func (s *Server) Stop() error {
-	if p := s.current(); p != nil {
+	p := s.current()
+	switch {
+	case p == nil:
+		return nil
+	case s.stateless:
+		p.Kill()
+		return nil
+	default:
 		return p.Stop(stopGrace)
 	}
-	return nil
 }
 
 // Kill ends the server as kill -9 does.
