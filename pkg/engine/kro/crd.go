@@ -50,10 +50,13 @@ var property = regexp.MustCompile(`\.properties\[([^]]*)\]`)
 
 // schemaField is the field of the blueprint that a field of the CRD comes from.
 func schemaField(crdField string) string {
-	const root = "spec.versions[0].schema.openAPIV3Schema"
+	// Validation moves the schema of a single version up.
+	for _, root := range []string{"spec.versions[0].schema.openAPIV3Schema", "spec.validation.openAPIV3Schema"} {
+		if below, found := strings.CutPrefix(crdField, root); found {
+			return "spec.schema" + property.ReplaceAllString(below, ".$1")
+		}
+	}
 	switch {
-	case strings.HasPrefix(crdField, root):
-		return "spec.schema" + property.ReplaceAllString(strings.TrimPrefix(crdField, root), ".$1")
 	case strings.HasPrefix(crdField, "spec.names.shortNames"), strings.HasPrefix(crdField, "spec.names.categories"):
 		return "spec.schema." + strings.TrimPrefix(crdField, "spec.names.")
 	case strings.HasPrefix(crdField, "spec.names"), crdField == "metadata.name":

@@ -16,6 +16,7 @@ import (
 	"github.com/kubernetes-sigs/kro/pkg/graph/parser"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/cel/openapi"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
 // use is one expression where it stands.
@@ -28,8 +29,9 @@ type use struct {
 	role string
 	// only is the one name that the expression may read; empty if it may read any resource but its own.
 	only string
-	// local are names besides resources: forEach variables.
-	local []string
+	// local are names besides resources: forEach variables. siblings are those that can't be read,
+	// since they are only being defined.
+	local, siblings []string
 }
 
 // shown is an expression as the author wrote it.
@@ -66,7 +68,7 @@ func (d *diagnosis) examine(r *resource) {
 	}
 	for i, axis := range r.ForEach {
 		for name := range axis {
-			if !used[name] {
+			if !used[name] && d.canBeVariable(name) {
 				d.refuse(field.Invalid(r.path.Child("forEach").Index(i).Child(name), name, d.about(r, "forEach",
 					"expected the variable in metadata.name or metadata.namespace, without it the objects would have the same name")))
 			}
@@ -118,7 +120,7 @@ func (d *diagnosis) forEach(r *resource) (*cel.Env, []string) {
 	}
 	for i, axis := range r.ForEach {
 		for _, name := range slices.Sorted(maps.Keys(axis)) {
-			if !lowerCamel.MatchString(name) || reservedNames.Has(name) || d.byID[name] != nil {
+			if !d.canBeVariable(name) {
 				continue
 			}
 			element := d.axis(r, r.path.Child("forEach").Index(i).Child(name), axis[name], names)
@@ -132,20 +134,18 @@ func (d *diagnosis) forEach(r *resource) (*cel.Env, []string) {
 	return env, names
 }
 
+func (d *diagnosis) canBeVariable(name string) bool {
+	return lowerCamel.MatchString(name) && !reservedNames.Has(name) && d.byID[name] == nil
+}
+
 // axis is the type of a forEach variable, dyn if its expression has errors.
 func (d *diagnosis) axis(r *resource, path *field.Path, text string, siblings []string) *cel.Type {
 	expression, ok := d.unwrap(r, path, "forEach", text)
 	if !ok {
 		return cel.DynType
 	}
-	u := use{resource: r, path: path, expression: expression, env: d.env, role: "forEach", local: siblings}
-	output, names := d.check(u)
-	for _, name := range names {
-		if slices.Contains(siblings, name) {
-			d.refuseUse(u, fmt.Sprintf("can't read %q: the variables of a forEach are independent", name))
-			output = nil
-		}
-	}
+	u := use{resource: r, path: path, expression: expression, env: d.env, role: "forEach", siblings: siblings}
+	output, _ := d.check(u)
 	if output == nil {
 		return cel.DynType
 	}
@@ -199,7 +199,7 @@ func (d *diagnosis) check(u use) (*cel.Type, []string) {
 	parsed, issues := u.env.Parse(u.expression.Original)
 	if issues.Err() != nil {
 		for _, issue := range issues.Errors() {
-			d.refuseUse(u, "it doesn't parse: "+issueText(issue))
+			d.refuseUse(u, "it doesn't parse: "+d.issueText(u, issue))
 		}
 		return nil, nil
 	}
@@ -215,7 +215,7 @@ func (d *diagnosis) check(u use) (*cel.Type, []string) {
 		return checked.OutputType(), names
 	}
 	for _, issue := range issues.Errors() {
-		d.refuseUse(u, issueText(issue))
+		d.refuseUse(u, d.issueText(u, issue))
 	}
 	return nil, names
 }
@@ -257,6 +257,8 @@ func (d *diagnosis) unreadable(u use, name string) string {
 	switch {
 	case slices.Contains(u.local, name):
 		return ""
+	case slices.Contains(u.siblings, name):
+		return fmt.Sprintf("can't read %q: the variables of a forEach are independent", name)
 	case u.only != "":
 		if name != u.only {
 			return fmt.Sprintf("expected only %q to be read, found %q", u.only, name)
@@ -352,11 +354,44 @@ func prettyTypes(text string) string {
 	})
 }
 
-// issueText is CEL's message, with its place unless that is the start.
-func issueText(issue *celcommon.Error) string {
+var (
+	undefinedField = regexp.MustCompile(`^undefined field '(.+)'$`)
+	noOverload     = regexp.MustCompile(`^found no matching overload for '(.+)' applied to '(.+)'$`)
+)
+
+// issueText is CEL's message in words for authors, with its place unless that is the start.
+func (d *diagnosis) issueText(u use, issue *celcommon.Error) string {
 	text := prettyTypes(issue.Message)
-	if column := issue.Location.Column(); column > 0 {
+	if match := undefinedField.FindStringSubmatch(text); match != nil {
+		text = fmt.Sprintf("unknown field %q", match[1])
+		if schema := d.schemaWithout(u, match[1]); schema != nil {
+			text += ", expected " + oneOf(schema)
+		}
+	}
+	if match := noOverload.FindStringSubmatch(text); match != nil {
+		text = fmt.Sprintf("%s can't be applied to %s", strings.Trim(match[1], "_@"), match[2])
+	}
+	// Places in a string with expressions are those in what kro makes of it.
+	if column := issue.Location.Column(); column > 0 && u.expression.OriginalTemplate == "" {
 		text = fmt.Sprintf("%s (at character %d)", text, column+1)
 	}
 	return text
+}
+
+// schemaWithout is the schema that the expression looks for the field in.
+func (d *diagnosis) schemaWithout(u use, name string) *spec.Schema {
+	for _, chain := range paths(u.expression.Original) {
+		schema := d.types[chain.root]
+		if chain.root == graph.EachVarName && u.resource != nil && u.resource.kind != nil {
+			schema = u.resource.kind.Schema
+		}
+		for _, s := range chain.steps {
+			declared := declaration(schema, s)
+			if declared == nil && schema != nil && s.field == name {
+				return schema
+			}
+			schema = declared
+		}
+	}
+	return nil
 }

@@ -2,6 +2,7 @@ package kro
 
 import (
 	"fmt"
+	"strings"
 
 	kroschema "github.com/kubernetes-sigs/kro/pkg/graph/schema"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,7 +17,7 @@ func (r *resource) gvk() schema.GroupVersionKind {
 	apiVersion, _ := r.object["apiVersion"].(string)
 	kind, _ := r.object["kind"].(string)
 	gv, err := schema.ParseGroupVersion(apiVersion)
-	if err != nil || gv.Version == "" || kind == "" {
+	if err != nil || gv.Version == "" || kind == "" || strings.Contains(kind, "${") {
 		return schema.GroupVersionKind{}
 	}
 	return gv.WithKind(kind)
@@ -77,11 +78,11 @@ func (c *compilation) checkNamespace(r *resource) {
 	path := r.path.Child("template", "metadata", "namespace")
 	switch {
 	case !r.kind.Namespaced && set:
-		c.refuse(field.Forbidden(path, fmt.Sprintf("%s is cluster-scoped", r.gvk().Kind)))
+		c.refuse(field.Forbidden(path, c.about(r, "", fmt.Sprintf("%s is cluster-scoped", r.gvk().Kind))))
 	case !r.kind.Namespaced || namespace != nil && namespace != "":
 	case r.Target != v1alpha1.TargetConsumer:
-		c.refuse(field.Required(path, fmt.Sprintf("the %s plane doesn't have the instance's namespace", r.Target)))
+		c.refuse(field.Required(path, c.about(r, "", fmt.Sprintf("the %s plane doesn't have the instance's namespace", r.Target))))
 	case c.spec.Schema.Scope == v1alpha1.ScopeCluster:
-		c.refuse(field.Required(path, "instances are cluster-scoped and have no namespace to inherit"))
+		c.refuse(field.Required(path, c.about(r, "", "instances are cluster-scoped and have no namespace to inherit")))
 	}
 }

@@ -162,7 +162,7 @@ func (c *compilation) checkID(r *resource, seen sets.Set[string]) {
 
 func (c *compilation) checkPolicies(r *resource) {
 	if path := r.path.Child("target"); r.Target == v1alpha1.TargetHost {
-		c.refuse(field.Forbidden(path, "target host is not supported yet"))
+		c.refuse(field.Forbidden(path, c.about(r, "", "target host is not supported yet")))
 	} else {
 		c.enum(path, string(r.Target), string(v1alpha1.TargetConsumer), string(v1alpha1.TargetProvider))
 	}
@@ -178,62 +178,73 @@ func (c *compilation) checkForEach(r *resource, ids sets.Set[string]) {
 	seen := make(sets.Set[string])
 	for i, axis := range r.ForEach {
 		if len(axis) != 1 {
-			c.refuse(field.Invalid(path.Index(i), field.OmitValueType{}, "expected exactly one variable with its expression"))
+			c.refuse(field.Invalid(path.Index(i), field.OmitValueType{}, c.about(r, "forEach", "expected exactly one variable with its expression")))
 		}
 		for name := range axis {
-			switch {
-			case seen.Has(name):
-				c.refuse(field.Duplicate(path.Index(i).Child(name), name))
-			case ids.Has(name):
-				c.refuse(field.Invalid(path.Index(i).Child(name), name, "a resource has this id"))
-			case reservedNames.Has(name):
-				c.refuse(field.Invalid(path.Index(i).Child(name), name, "this word is reserved"))
-			case !lowerCamel.MatchString(name):
-				c.refuse(field.Invalid(path.Index(i).Child(name), name, "expected lowerCamelCase"))
+			at := path.Index(i).Child(name)
+			if seen.Has(name) {
+				c.refuse(field.Duplicate(at, name))
+			} else if message := misnamed(name, ids); message != "" {
+				c.refuse(field.Invalid(at, name, c.about(r, "forEach", message)))
 			}
 			seen.Insert(name)
 		}
 	}
 }
 
+// misnamed says what is wrong with the name of a forEach variable.
+func misnamed(name string, ids sets.Set[string]) string {
+	switch {
+	case ids.Has(name):
+		return "a resource has this id"
+	case reservedNames.Has(name):
+		return "this word is reserved"
+	case !lowerCamel.MatchString(name):
+		return "expected lowerCamelCase"
+	default:
+		return ""
+	}
+}
+
 func (c *compilation) checkTemplate(r *resource) {
+	path := r.path.Child("template")
 	hasTemplate := !isAbsent(r.Template)
 	switch {
 	case r.ExternalRef != nil && hasTemplate:
-		c.refuse(field.Invalid(r.path, r.ID, "expected exactly one of template and externalRef, found both"))
+		c.refuse(field.Invalid(r.path, field.OmitValueType{}, c.about(r, "", "expected exactly one of template and externalRef, found both")))
 		return
 	case r.ExternalRef != nil:
-		c.refuse(field.Forbidden(r.path.Child("externalRef"), "externalRef is not supported yet"))
+		c.refuse(field.Forbidden(r.path.Child("externalRef"), c.about(r, "", "externalRef is not supported yet")))
 		return
 	case !hasTemplate:
-		c.refuse(field.Required(r.path.Child("template"), "expected exactly one of template and externalRef"))
+		c.refuse(field.Required(path, c.about(r, "", "expected exactly one of template and externalRef, found none")))
 		return
 	}
-	path := r.path.Child("template")
 	if r.object = c.object(path, r.Template); r.object == nil {
 		return
 	}
-	if gv := c.literal(path.Child("apiVersion"), r.object["apiVersion"]); gv != "" {
+	if gv := c.literal(r, "apiVersion"); gv != "" {
 		if _, err := schema.ParseGroupVersion(gv); err != nil {
-			c.refuse(field.Invalid(path.Child("apiVersion"), gv, "expected group/version"))
+			c.refuse(field.Invalid(path.Child("apiVersion"), gv, c.about(r, "", "expected group/version")))
 		}
 	}
-	if kind := c.literal(path.Child("kind"), r.object["kind"]); kind != "" && !upperCamel.MatchString(kind) {
-		c.refuse(field.Invalid(path.Child("kind"), kind, "expected PascalCase"))
+	if kind := c.literal(r, "kind"); kind != "" && !upperCamel.MatchString(kind) {
+		c.refuse(field.Invalid(path.Child("kind"), kind, c.about(r, "", "expected PascalCase")))
 	}
-	c.checkMetadata(path.Child("metadata"), r.object["metadata"])
+	c.checkMetadata(r, path.Child("metadata"))
 }
 
-// literal is a text that the compiler has to know.
-func (c *compilation) literal(path *field.Path, value any) string {
+// literal is a text in the template that the compiler has to know, empty if it has errors.
+func (c *compilation) literal(r *resource, name string) string {
+	path, value := r.path.Child("template", name), r.object[name]
 	text, ok := value.(string)
 	switch {
 	case value == nil || text == "" && ok:
-		c.refuse(field.Required(path, ""))
+		c.refuse(field.Required(path, c.about(r, "", "expected a literal")))
 	case !ok:
-		c.refuse(field.TypeInvalid(path, value, "expected string"))
+		c.refuse(field.TypeInvalid(path, summary(value), c.about(r, "", "expected string")))
 	case strings.Contains(text, "${"):
-		c.refuse(field.Invalid(path, text, "expected a literal, found an expression"))
+		c.refuse(field.Invalid(path, text, c.about(r, "", "expected a literal, found an expression")))
 		return ""
 	}
 	return text
@@ -242,23 +253,26 @@ func (c *compilation) literal(path *field.Path, value any) string {
 // ownedPrefixes start labels and annotations that templates can't set.
 var ownedPrefixes = []string{v1alpha1.Prefix, metadata.KROPrefix, metadata.InternalKROPrefix}
 
-func (c *compilation) checkMetadata(path *field.Path, value any) {
-	meta, ok := value.(map[string]any)
-	if !ok {
-		c.refuse(field.Required(path.Child("name"), "children are found by their names"))
-		return
-	}
+func (c *compilation) checkMetadata(r *resource, path *field.Path) {
+	meta, _ := r.object["metadata"].(map[string]any)
 	if name, ok := meta["name"].(string); !ok || name == "" {
-		c.refuse(field.Required(path.Child("name"), "children are found by their names"))
+		c.refuse(field.Required(path.Child("name"), c.about(r, "", "children are found by their names")))
 	}
 	for _, kind := range []string{"labels", "annotations"} {
 		marks, _ := meta[kind].(map[string]any)
 		for key := range marks {
-			for _, prefix := range ownedPrefixes {
-				if strings.HasPrefix(key, prefix) {
-					c.refuse(field.Forbidden(path.Child(kind).Key(key), "the prefix "+prefix+" is reserved"))
-				}
+			if prefix := ownedPrefix(key); prefix != "" {
+				c.refuse(field.Forbidden(path.Child(kind).Key(key), c.about(r, "", "the prefix "+prefix+" is reserved")))
 			}
 		}
 	}
+}
+
+func ownedPrefix(key string) string {
+	for _, prefix := range ownedPrefixes {
+		if strings.HasPrefix(key, prefix) {
+			return prefix
+		}
+	}
+	return ""
 }
