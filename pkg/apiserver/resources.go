@@ -23,6 +23,9 @@ var patchTypes = []string{string(types.JSONPatchType), string(types.MergePatchTy
 // serveResource answers a request for objects of a served kind with the handlers of k8s.io/apiserver.
 func (s *exports) serveResource(w http.ResponseWriter, r *http.Request, served *registry.Served, info *request.RequestInfo) {
 	handler, err := s.resourceHandler(served, info)
+	if err == nil && routeFrom(r.Context()).wildcard() && info.Verb != "list" && info.Verb != "watch" {
+		err = notAllowed("across logical clusters, objects can only be listed and watched")
+	}
 	if err != nil {
 		writeStatus(w, r, err)
 		return

@@ -62,9 +62,9 @@ func (o *Options) validateNames() []error {
 		return []error{errors.New("--shard-names is required: without the common names of shards' certificates nobody could use what is served")}
 	}
 	problems := emptyNames("shard-names", o.ShardNames)
+	problems = append(problems, emptyNames("shard-router-names", o.ShardRouterNames)...)
 	problems = append(problems, emptyNames("monitoring-names", o.MonitoringNames)...)
 	for flag, names := range map[string][]string{"shard-router-names": o.ShardRouterNames, "requestheader-allowed-names": o.RequestHeader.AllowedNames} {
-		problems = append(problems, emptyNames(flag, names)...)
 		for _, name := range names {
 			if slices.Contains(o.ShardNames, name) {
 				problems = append(problems, fmt.Errorf("--%s: %q is also in --shard-names, and a shard is no proxy", flag, name))

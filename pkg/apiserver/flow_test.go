@@ -1,0 +1,152 @@
+package apiserver_test
+
+import (
+	"context"
+	"crypto/tls"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"go.opendefense.cloud/krop/pkg/apiserver"
+	"go.opendefense.cloud/krop/pkg/registry/etcd"
+	"go.opendefense.cloud/krop/test/testbed/pki"
+)
+
+// slowStorage holds every get until it is let go, and counts per cluster what was let in.
+type slowStorage struct {
+	mainStorage
+	entered chan string
+	release chan struct{}
+}
+
+func (s *slowStorage) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
+	cluster, _ := etcd.ClusterFrom(ctx)
+	s.entered <- cluster.String()
+	select {
+	case <-s.release:
+	case <-ctx.Done():
+	}
+	return s.mainStorage.Get(ctx, name, options)
+}
+
+// startSlow lets two reads run at one time.
+func startSlow(t *testing.T) (*bed, *slowStorage) {
+	t.Helper()
+	b := start(t, func(o *apiserver.Options) { o.MaxReadsInFlight = 2 })
+	slow := &slowStorage{mainStorage: mainStorage{b.store.Main}, entered: make(chan string, 1000), release: make(chan struct{})}
+	served := servedAs(export, b.store)
+	served.Storage = map[string]rest.Storage{gvr.Resource: slow}
+	b.catalog.Set(served)
+	return b, slow
+}
+
+// library is an HTTP client as the shard, with many requests on few connections.
+func (b *bed) library(t *testing.T) *http.Client {
+	t.Helper()
+	who := b.client(t, pki.Client, shard)
+	pair, err := tls.LoadX509KeyPair(who.CertFile, who.KeyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{
+		ForceAttemptHTTP2: true,
+		TLSClientConfig:   &tls.Config{RootCAs: pool(b.pki.CAFile(pki.Serving)), Certificates: []tls.Certificate{pair}},
+	}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+func (b *bed) widgetURL(cluster string) string {
+	return "https://localhost:" + b.port() + base + cluster + apis + "/namespaces/default/widgets/one"
+}
+
+// TestAFloodingClusterDoesNotKeepOthersOut lets a cluster ask for 4 seconds of work at once, and another
+// one for a moment's.
+func TestAFloodingClusterDoesNotKeepOthersOut(t *testing.T) {
+	b, slow := startSlow(t)
+	client := b.library(t)
+	const flood, each = 200, 40 * time.Millisecond
+	var done atomic.Int32
+	var calls sync.WaitGroup
+	ask := func(cluster string) {
+		if response, err := client.Get(b.widgetURL(cluster)); err == nil {
+			response.Body.Close()
+		}
+	}
+	for range flood {
+		calls.Go(func() { ask(consumer.String()); done.Add(1) })
+	}
+	expect(t, slow.entered, consumer.String(), consumer.String()) // both seats are taken
+	go func() {
+		for range flood + 1 {
+			time.Sleep(each / 2) // two at a time
+			slow.release <- struct{}{}
+		}
+	}()
+	ask(otherConsumer.String())
+	if waiting := flood - done.Load(); waiting < flood/2 {
+		t.Errorf("the other cluster was served after the flood: only %d of %d were still waiting", waiting, flood)
+	}
+	calls.Wait()
+}
+
+func expect(t *testing.T, entered <-chan string, want ...string) {
+	t.Helper()
+	for _, cluster := range want {
+		select {
+		case got := <-entered:
+			if got != cluster {
+				t.Fatalf("%s was let in, want %s", got, cluster)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatal("nobody is let in")
+		}
+	}
+}
+
+func TestTooManyRequestsAreRefusedWithRetryAfter(t *testing.T) {
+	b, slow := startSlow(t)
+	client := b.library(t)
+	var refused, late atomic.Int32
+	var calls sync.WaitGroup
+	const more = 400 // than a cluster can have waiting
+	for range more {
+		calls.Go(func() {
+			response, err := client.Get(b.widgetURL(consumer.String()))
+			if err != nil {
+				return
+			}
+			defer response.Body.Close()
+			if response.StatusCode == http.StatusTooManyRequests {
+				refused.Add(1)
+				if response.Header.Get("Retry-After") == "" {
+					late.Add(1)
+				}
+			}
+		})
+	}
+	expect(t, slow.entered, consumer.String(), consumer.String())
+	deadline := time.Now().Add(10 * time.Second)
+	for refused.Load() == 0 && time.Now().Before(deadline) {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if refused.Load() == 0 || late.Load() > 0 {
+		t.Errorf("%d requests were refused, %d of them without Retry-After", refused.Load(), late.Load())
+	}
+	for _, path := range []string{"/livez", "/readyz"} { // not behind the flood
+		if got := b.get(t, nil, path); got.code != http.StatusOK {
+			t.Errorf("%s: %d", path, got.code)
+		}
+	}
+	if got := b.get(t, b.client(t, pki.Client, shard), base+"*"+apis); got.code != http.StatusOK {
+		t.Errorf("discovery: %d", got.code)
+	}
+	close(slow.release)
+	calls.Wait()
+}

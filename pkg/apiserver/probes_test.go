@@ -1,0 +1,49 @@
+package apiserver_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"go.opendefense.cloud/krop/pkg/apiserver"
+)
+
+func TestProbeAsksOnceASecondAtMost(t *testing.T) {
+	asked := 0
+	probe := apiserver.Probe("storage", func(context.Context) error { asked++; return errors.New("no answer") })
+	request := httptest.NewRequest(http.MethodGet, "/readyz", nil)
+	for range 10 {
+		if probe.Check(request) == nil {
+			t.Error("a failure was forgotten")
+		}
+	}
+	if asked != 1 {
+		t.Errorf("asked %d times", asked)
+	}
+}
+
+func TestProbeGivesUpBeforeTheKubeletDoes(t *testing.T) {
+	probe := apiserver.Probe("kcp", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+	began := time.Now()
+	if err := probe.Check(httptest.NewRequest(http.MethodGet, "/readyz", nil)); err == nil {
+		t.Error("no answer counts as a good one")
+	}
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("took %s", took)
+	}
+}
+
+func TestLoopThatStoppedTickingIsNoticed(t *testing.T) {
+	last := time.Now()
+	check := apiserver.Ticking("loop", time.Minute, func() time.Time { return last })
+	if err := check.Check(nil); err != nil {
+		t.Error(err)
+	}
+	last = last.Add(-2 * time.Minute)
+	if err := check.Check(nil); err == nil {
+		t.Error("a loop that stands still is alive")
+	}
+}
