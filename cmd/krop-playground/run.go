@@ -54,7 +54,25 @@ func run(ctx context.Context, options testbed.Options) error {
 		return err
 	}
 	fmt.Printf("kubeconfigs are in %s\n%s\n", bed.Dir(), readyLine)
-	err = bed.AwaitFailure(ctx)
+	err = stay(ctx, bed)
 	fmt.Fprintln(os.Stderr, "stopping")
 	return errors.Join(err, bed.Stop())
+}
+
+// stay starts krop again when it has ended, so that one can see what a crash does. It returns at an interrupt,
+// or when another server has ended.
+func stay(ctx context.Context, bed *testbed.Bed) error {
+	for {
+		server := bed.AwaitExit(ctx)
+		if server == nil {
+			return nil
+		}
+		if server != bed.Krop {
+			return server.Failure()
+		}
+		fmt.Fprintf(os.Stderr, "%v\nstarting krop again\n", server.Failure())
+		if err := server.Start(ctx); err != nil {
+			return err
+		}
+	}
 }

@@ -164,25 +164,26 @@ func (b *Bed) Stop() error {
 	return errors.Join(errs...)
 }
 
-// AwaitFailure returns when a server of the test bed has ended by itself, with the end of its log, or nil
-// when the context is done.
-func (b *Bed) AwaitFailure(ctx context.Context) error {
+// AwaitExit returns a server that has ended although the test bed runs, or nil when the context is done.
+func (b *Bed) AwaitExit(ctx context.Context) *Server {
 	b.mu.Lock()
 	servers := append([]*Server{}, b.servers...)
 	b.mu.Unlock()
-	failed := make(chan *Server, len(servers))
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan *Server, len(servers))
 	for _, server := range servers {
 		go func() {
 			select {
 			case <-server.Exited():
-				failed <- server
+				ended <- server
 			case <-ctx.Done():
 			}
 		}()
 	}
 	select {
-	case server := <-failed:
-		return server.current().Failure()
+	case server := <-ended:
+		return server
 	case <-ctx.Done():
 		return nil
 	}

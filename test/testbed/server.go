@@ -106,6 +106,14 @@ func (s *Server) Exited() <-chan struct{} {
 	return nil
 }
 
+// Failure waits for the end of the present run and describes it, with the end of the log.
+func (s *Server) Failure() error {
+	if p := s.current(); p != nil {
+		return p.Failure()
+	}
+	return errors.New(s.spec.Name + " was never started")
+}
+
 // Usage is the processor time and memory of the present run.
 func (s *Server) Usage() (process.Usage, error) {
 	if p := s.current(); p != nil {
