@@ -157,6 +157,13 @@ func widget(k *Kind, name string, fields ...func(*unstructured.Unstructured)) *u
 	return object
 }
 
+// decoded is a widget as the store gets it from a handler, whose decoder fills in defaults.
+func decoded(k *Kind, name string, fields ...func(*unstructured.Unstructured)) *unstructured.Unstructured {
+	object := widget(k, name, fields...)
+	k.schema.Default(object)
+	return object
+}
+
 func with(value any, path ...string) func(*unstructured.Unstructured) {
 	return func(object *unstructured.Unstructured) {
 		if err := unstructured.SetNestedField(object.Object, value, path...); err != nil {
