@@ -101,16 +101,14 @@ func quoted(said metav1.Status) verdict {
 // permission says who has to allow what.
 func permission(request Request, f finding, denial plane.Denial) string {
 	what := fmt.Sprintf("krop may not %s %s on the %s plane", denial.Verb, denial.Resource, f.key.Target)
-	switch {
-	case f.key.Target == v1alpha1.TargetConsumer && denial.Unclaimed:
+	switch f.key.Target {
+	case v1alpha1.TargetConsumer:
 		return fmt.Sprintf("%s: accept the permission claim {group: %q, resource: %s, verbs: [%s]} of the APIExport %s in spec.permissionClaims of the APIBinding",
 			what, denial.Resource.Group, denial.Resource.Resource, claimedVerbs(f.node), request.Program.Export.Name)
-	case f.key.Target == v1alpha1.TargetHost:
+	case v1alpha1.TargetHost:
 		return what + ": grant it to the user of the host's kubeconfig"
-	case f.key.Target == v1alpha1.TargetProvider:
-		return what + ": grant it to krop's user in the provider's workspace"
 	default:
-		return fmt.Sprintf("%s: %v", what, f.err)
+		return what + ": grant it to krop's user in the provider's workspace"
 	}
 }
 

@@ -220,7 +220,7 @@ func TestUnacceptedClaimIsNamed(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusForbidden)
 		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,` +
-			`"message":"configmaps is forbidden: User \"krop\" cannot create resource \"configmaps\" in API group \"\" in the namespace \"x\": failed to find suitable reason to allow access in APIBinding"}`))
+			`"message":"configmaps is forbidden: User \"krop\" cannot create resource \"configmaps\" in API group \"\" in the namespace \"x\": access denied"}`))
 		return true
 	})
 	status := f.refused()

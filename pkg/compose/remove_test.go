@@ -206,7 +206,7 @@ func TestTeardownForgetsNothingOfAPlaneThatIsLost(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusForbidden)
 		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,` +
-			`"message":"User \"krop\" cannot get resource \"secrets\" in API group \"\": failed to find suitable reason to allow access in APIBinding"}`))
+			`"message":"User \"krop\" cannot get resource \"secrets\" in API group \"\": access denied"}`))
 		return true
 	})
 	done, result, err := f.composer.Teardown(t.Context(), f.request(), f.store)

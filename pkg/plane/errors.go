@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -70,23 +69,15 @@ func IsNotServed(err error) bool {
 	return ok && status.Code == http.StatusNotFound && (generic(status) || status.Details == nil || status.Details.Name == "")
 }
 
-// Denial is what krop's user may not do on a plane.
+// Denial is what krop's user may not do on a plane. On a consumer's plane, that is what a claim looks like
+// that isn't accepted, or not for this verb, and a binding that is gone: kcp says no more than "access denied".
 type Denial struct {
 	Verb     string
 	Resource schema.GroupResource
-	// Unclaimed is set where the consumer's binding is what lacks: a claim that isn't accepted (or
-	// not for this verb), or the binding as a whole.
-	Unclaimed bool
 }
 
 // authorizers' words, which have no structured form: `User "krop" cannot create resource "secrets" in API group ""`.
 var denied = regexp.MustCompile(`cannot (\S+) resource "([^"/]*)[^"]*" in API group "([^"]*)"`)
-
-// kcp's words for a request that no accepted claim of the consumer's binding allows.
-const (
-	unacceptedClaim = "failed to find suitable reason to allow access in APIBinding"
-	noBinding       = "could not find suitable APIBinding"
-)
 
 // DeniedBy tells an authorizer's 403 from one of admission (a quota, a webhook, a namespace that is
 // going), which says nothing about krop's rights.
@@ -99,9 +90,5 @@ func DeniedBy(err error) (Denial, bool) {
 	if match == nil {
 		return Denial{}, false
 	}
-	return Denial{
-		Verb:      match[1],
-		Resource:  schema.GroupResource{Group: match[3], Resource: match[2]},
-		Unclaimed: strings.Contains(status.Message, unacceptedClaim) || strings.Contains(status.Message, noBinding),
-	}, true
+	return Denial{Verb: match[1], Resource: schema.GroupResource{Group: match[3], Resource: match[2]}}, true
 }

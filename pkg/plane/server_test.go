@@ -231,11 +231,6 @@ func TestDenialIsToldFromAdmission(t *testing.T) {
 	if denial, ok := plane.DeniedBy(quota); ok {
 		t.Errorf("a quota was taken for a denial: %+v", denial)
 	}
-	unclaimed := apierrors.NewForbidden(secrets.GroupResource(), "s",
-		errors.New(`User "krop" cannot create resource "secrets" in API group "" in the namespace "default": failed to find suitable reason to allow access in APIBinding`))
-	if denial, ok := plane.DeniedBy(unclaimed); !ok || !denial.Unclaimed {
-		t.Errorf("got %+v, want an unclaimed denial", denial)
-	}
 }
 
 func TestNamesThatNoPathCanHoldAreInvalid(t *testing.T) {
