@@ -11,7 +11,6 @@ import (
 	"k8s.io/apiserver/pkg/authentication/authenticatorfactory"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
-	"k8s.io/apiserver/pkg/util/compatibility"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -64,7 +63,7 @@ func (o *Options) Config(_ context.Context) (*Config, error) {
 }
 
 func configureGeneric(generic *genericapiserver.Config, external *url.URL) {
-	generic.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
+	generic.EffectiveVersion = newVersion()
 	generic.ExternalAddress = external.Host
 	// No credential comes with it: krop's own parts call each other, not the server.
 	generic.LoopbackClientConfig = &rest.Config{}

@@ -105,6 +105,16 @@ func (s *exports) documentsOf(served *registry.Served) (*documents, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.forgetRemoved()
 	s.documents[served.Export] = about
 	return about, nil
+}
+
+// forgetRemoved drops the documents of exports that are no longer served.
+func (s *exports) forgetRemoved() {
+	for key := range s.documents {
+		if _, served := s.access.catalog.Lookup(key); !served {
+			delete(s.documents, key)
+		}
+	}
 }
