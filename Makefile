@@ -7,13 +7,12 @@
 PLAYGROUND_DIR ?= .playground
 PLAYGROUND_PORT ?= 6443
 
-# Tests that boot kcp take minutes, and one after another since each takes all of a small machine.
-INTEGRATION_FLAGS ?= -p 1 -count=1 -timeout 45m
+# What make test runs, and how. Several packages boot a kcp, each of which takes all of a small machine for
+# half a minute: so one package after another, with time for a slow machine.
+PACKAGES ?= ./...
+TEST_FLAGS ?= -p 1 -count=1 -timeout 45m
 
 TOOL := go tool -modfile=hack/tools/go.mod
-# Packages with code of this module; hack/kcp, hack/kube and hack/tools are modules of their own.
-UNIT := ./cmd/... ./hack/... ./manifests/... ./pkg/...
-INTEGRATION := ./test/...
 
 ##@ Try it
 
@@ -38,14 +37,8 @@ testbed-binaries: ## Put kcp, kubectl and kube-apiserver into bin/; they are com
 
 ##@ Check
 
-test: ## Run every test, also after one has failed
-	@$(MAKE) --no-print-directory --keep-going test-unit test-integration
-
-test-unit: ## Run the tests that need no kcp
-	go test $(UNIT)
-
-test-integration: build testbed-binaries ## Run the tests against a real kcp and a real kube-apiserver
-	go test $(INTEGRATION_FLAGS) $(INTEGRATION)
+test: build testbed-binaries ## Run every test, against a real kcp and kube-apiserver where one is needed (PACKAGES=./pkg/engine/... runs some)
+	go test $(TEST_FLAGS) $(PACKAGES)
 
 bench: build testbed-binaries ## Measure krop beside a hand-written client and print both
 	@go build -o bin/krop-bench ./test/bench
@@ -82,5 +75,5 @@ help: ## List these commands
 		/^##@ / {printf "\n%s\n", substr($$0, 5)} \
 		/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: demo playground playground-clean build testbed-binaries test test-unit test-integration bench verify update \
+.PHONY: demo playground playground-clean build testbed-binaries test bench verify update \
 	verify-format update-format verify-vet verify-staticcheck verify-rules verify-generated update-generated help
