@@ -28,7 +28,8 @@ type Bindings struct {
 type BindingEventType string
 
 const (
-	// BindingAdded says that a workspace has bound the export, or that it had when krop started.
+	// BindingAdded says that a workspace has bound the export by now, so that its kind is served there. A
+	// binding that kcp has yet to complete is only a change.
 	BindingAdded BindingEventType = "Added"
 	// BindingChanged says that something about the binding has changed, such as the claims it accepts.
 	BindingChanged BindingEventType = "Changed"

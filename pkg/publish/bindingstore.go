@@ -83,7 +83,7 @@ func (s *bindingStore) put(from *apisv1alpha2.APIBinding) []BindingEvent {
 		return nil
 	}
 	event := BindingEvent{Type: BindingChanged, Export: s.followed.export, Cluster: cluster, Name: from.Name, Deleting: from.DeletionTimestamp != nil}
-	if before == nil {
+	if after.bound && (before == nil || !before.bound) {
 		event.Type = BindingAdded
 	}
 	return []BindingEvent{event}

@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/kcp-dev/logicalcluster/v3"
+	apisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
+	cachev1alpha1 "github.com/kcp-dev/sdk/apis/cache/v1alpha1"
+	corev1alpha1 "github.com/kcp-dev/sdk/apis/core/v1alpha1"
 	tenancyv1alpha1 "github.com/kcp-dev/sdk/apis/tenancy/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -60,7 +63,7 @@ func Bootstrap(ctx context.Context, config BootstrapConfig) (v1alpha1.ExportKey,
 		return v1alpha1.ExportKey{}, err
 	}
 	export := v1alpha1.ExportKey{Cluster: cluster, Name: HomeExport}
-	for _, step := range []func(context.Context, v1alpha1.ExportKey) error{b.prepare, b.offer, b.bind} {
+	for _, step := range []func(context.Context, v1alpha1.ExportKey) error{b.prepare, b.offer, b.bind, b.awaitCache} {
 		if err := step(ctx, export); err != nil {
 			return v1alpha1.ExportKey{}, err
 		}
@@ -109,6 +112,13 @@ func (b *bootstrap) ensureWorkspace(ctx context.Context) (logicalcluster.Name, e
 		return "", err
 	}
 	workspaces, name := above.kcp.TenancyV1alpha1().Workspaces(), b.kcp.home.Base()
+	err = poll(ctx, "kcp to serve workspaces in "+parent.String(), func(ctx context.Context) (bool, error) {
+		_, err := workspaces.List(ctx, metav1.ListOptions{Limit: 1})
+		return served(err)
+	})
+	if err != nil {
+		return "", err
+	}
 	outcome := outcomeUnchanged
 	if _, err := workspaces.Get(ctx, name, metav1.GetOptions{}); apierrors.IsNotFound(err) {
 		outcome = outcomeCreated
@@ -128,7 +138,7 @@ func (b *bootstrap) ensureWorkspace(ctx context.Context) (logicalcluster.Name, e
 			return false, err
 		}
 		cluster = logicalcluster.Name(found.Spec.Cluster)
-		return found.Status.Phase == "Ready" && cluster != "", nil
+		return found.Status.Phase == corev1alpha1.LogicalClusterPhaseReady && cluster != "", nil
 	})
 	b.report("workspace/"+b.kcp.home.String(), outcome)
 	return cluster, err
@@ -143,11 +153,16 @@ func (b *bootstrap) prepare(ctx context.Context, _ v1alpha1.ExportKey) error {
 	}
 	return poll(ctx, "the kind of the endpoint slices", func(ctx context.Context) (bool, error) {
 		_, err := b.home.dynamic.Resource(endpointSlices).List(ctx, metav1.ListOptions{Limit: 1})
-		if apierrors.IsNotFound(err) {
-			return false, nil
-		}
-		return err == nil, err
+		return served(err)
 	})
+}
+
+// served says whether a list shows that its kind is served. Other errors are none that waiting would mend.
+func served(err error) (bool, error) {
+	if isUnknownResource(err) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // offer publishes the blueprint kind, as any blueprint's kind is published.
@@ -178,7 +193,17 @@ func (b *bootstrap) bind(ctx context.Context, export v1alpha1.ExportKey) error {
 		if err != nil {
 			return false, err
 		}
-		return found.Status.Phase == "Bound", nil
+		return found.Status.Phase == apisv1alpha2.APIBindingPhaseBound, nil
+	})
+}
+
+// awaitCache waits until endpoint slices are brought to the cache server. Without the feature gate kcp accepts
+// the CachedResource and never looks at it.
+func (b *bootstrap) awaitCache(ctx context.Context, _ v1alpha1.ExportKey) error {
+	what := "the CachedResource " + cachedResourceName + " (is kcp's feature gate CacheAPIs on?)"
+	return poll(ctx, what, func(ctx context.Context) (bool, error) {
+		found, err := b.home.kcp.CacheV1alpha1().CachedResources().Get(ctx, cachedResourceName, metav1.GetOptions{})
+		return err == nil && found.Status.Phase == cachev1alpha1.CachedResourcePhaseReady, err
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/kcp-dev/logicalcluster/v3"
 	apisv1alpha1 "github.com/kcp-dev/sdk/apis/apis/v1alpha1"
@@ -11,6 +12,7 @@ import (
 	"github.com/kcp-dev/sdk/apis/apis/v1alpha2/permissionclaims"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/flowcontrol"
@@ -82,9 +84,16 @@ func (b *Bindings) follow(export v1alpha1.ExportKey) (*followed, error) {
 		listed:   make(chan struct{}),
 		clusters: map[logicalcluster.Name]map[string]*binding{},
 	}
-	reflector := cache.NewReflectorWithOptions(source, &apisv1alpha2.APIBinding{}, &bindingStore{bindings: b, followed: f}, cache.ReflectorOptions{Name: "bindings of " + export.String()})
+	options := cache.ReflectorOptions{Name: "bindings of " + export.String(), Backoff: relistBackoff()}
+	reflector := cache.NewReflectorWithOptions(source, &apisv1alpha2.APIBinding{}, &bindingStore{bindings: b, followed: f}, options)
 	go reflector.RunWithContext(ctx)
 	return f, nil
+}
+
+// relistBackoff starts early, because kcp serves a new export's virtual workspace a moment after the export is
+// there, and ends at a few seconds, because bindings that are seen late are children that are reclaimed late.
+func relistBackoff() *wait.Backoff {
+	return &wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 7, Cap: 5 * time.Second}
 }
 
 // listerWatcher lists before it watches: virtual workspaces don't send initial events.

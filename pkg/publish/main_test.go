@@ -50,9 +50,11 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// start starts the world when the first test needs it.
+// start starts the world when the first test needs it, and lets the test run beside others: kcp lets each
+// binding wait for seconds.
 func start(t *testing.T) *world {
 	t.Helper()
+	t.Parallel()
 	once.Do(func() { theWorld, worldErr = newWorld() })
 	if worldErr != nil {
 		t.Fatal(worldErr)
@@ -261,8 +263,8 @@ spec:
   permissionClaims:
 `, export, export)
 	for _, claim := range claims {
-		fmt.Fprintf(&b, "  - {group: %q, resource: %s, identityHash: %q, verbs: [%s], state: Accepted, selector: {matchAll: true}}\n",
-			claim.Group, claim.Resource, claim.IdentityHash, strings.Join(claim.Verbs, ", "))
+		fmt.Fprintf(&b, "  - {group: %q, resource: %s, identityHash: %q, verbs: [\"%s\"], state: Accepted, selector: {matchAll: true}}\n",
+			claim.Group, claim.Resource, claim.IdentityHash, strings.Join(claim.Verbs, `", "`))
 	}
 	return b.String()
 }

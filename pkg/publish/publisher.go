@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kcp-dev/logicalcluster/v3"
+	apisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -58,7 +59,6 @@ var (
 
 // published says what publish has done.
 type published struct {
-	schema       string // name of the APIResourceSchema
 	identityHash string // empty after a dry-run of a new export
 	changed      bool   // something had to be written
 }
@@ -85,13 +85,29 @@ func publish(ctx context.Context, k *kcp, o offer, m mode) (published, error) {
 	if err != nil {
 		return published{}, err
 	}
-	identity := export.Status.IdentityHash
-	if identity == "" && m == nil {
-		if identity, err = waitForIdentity(ctx, w, o.export); err != nil {
-			return published{}, err
+	done := published{identityHash: export.Status.IdentityHash, changed: newSchema || newSlice || newExport}
+	if m != nil {
+		return done, nil
+	}
+	if existing != nil && newExport {
+		if err := deleteSchemas(ctx, w, o.crd.Name, kept(existing, schema)...); err != nil {
+			return done, err
 		}
 	}
-	return published{schema: schema, identityHash: identity, changed: newSchema || newSlice || newExport}, nil
+	if done.identityHash == "" {
+		done.identityHash, err = waitForIdentity(ctx, w, o.export)
+	}
+	return done, err
+}
+
+// kept are the schemas that an edit leaves in place: that which is offered now and, for bindings that kcp has
+// yet to bring up to date, that which was offered before. So a blueprint that is edited often keeps two.
+func kept(before *apisv1alpha2.APIExport, schema string) []string {
+	keep := []string{schema}
+	for _, resource := range before.Spec.Resources {
+		keep = append(keep, resource.Schema)
+	}
+	return keep
 }
 
 const (
@@ -166,24 +182,6 @@ func deleteSlice(ctx context.Context, w *workspace, name string) error {
 		return nil
 	}
 	return explained(err, w.cluster, "delete", endpointSlices.GroupResource())
-}
-
-// deleteSchemas deletes krop's schemas of the kind. The export's name is that of the kind.
-func deleteSchemas(ctx context.Context, w *workspace, kind string) error {
-	schemas := w.kcp.ApisV1alpha1().APIResourceSchemas()
-	list, err := schemas.List(ctx, metav1.ListOptions{LabelSelector: v1alpha1.LabelBlueprint})
-	if err != nil {
-		return explained(err, w.cluster, "list", apiResourceSchemas)
-	}
-	for _, schema := range list.Items {
-		if schema.Spec.Names.Plural+"."+schema.Spec.Group != kind {
-			continue
-		}
-		if err := schemas.Delete(ctx, schema.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-			return explained(err, w.cluster, "delete", apiResourceSchemas)
-		}
-	}
-	return nil
 }
 
 // Home is the key of krop's own export, that of the blueprint kind. It is read from kcp: its logical cluster

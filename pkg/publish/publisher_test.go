@@ -6,15 +6,18 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+	"go.opendefense.cloud/krop/pkg/engine"
 	"go.opendefense.cloud/krop/pkg/publish"
 	"go.opendefense.cloud/krop/test/testbed"
 )
 
-// versions are the resourceVersions of everything that publishing writes in root:provider.
-func (w *world) versions(t *testing.T) string {
+// versions are the resourceVersions of everything that publishing the program writes in root:provider.
+func (w *world) versions(t *testing.T, program *engine.Program) string {
 	t.Helper()
-	return w.kubectl(t, testbed.Provider, "get", "apiexports,apiresourceschemas,blueprintendpointslices",
+	return w.kubectl(t, testbed.Provider, "get", "-l", v1alpha1.LabelBlueprint+"="+program.Blueprint, "apiexports,apiresourceschemas,blueprintendpointslices.endpoints.krop.opendefense.cloud",
 		"-o", `jsonpath={range .items[*]}{.kind}/{.metadata.name}@{.metadata.resourceVersion}{"\n"}{end}`)
 }
 
@@ -23,12 +26,12 @@ func TestPublishingAgainWritesNothing(t *testing.T) {
 	program := w.program(t, "stables", "Stable")
 	claims := w.publishAll(t, program)
 	publisher := w.publisher(t)
-	before := w.versions(t)
+	before := w.versions(t, program)
 	identity, err := publisher.Publish(t.Context(), program, claims)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if after := w.versions(t); before != after {
+	if after := w.versions(t, program); before != after {
 		t.Errorf("versions changed from\n%s\nto\n%s", before, after)
 	}
 	if identity == "" {
@@ -41,30 +44,32 @@ func TestPublishingAgainWritesNothing(t *testing.T) {
 
 func TestUnpublishRemovesAllThatWasPublished(t *testing.T) {
 	w := start(t)
-	before := w.versions(t)
 	program := w.program(t, "passings", "Passing")
 	publisher := w.publisher(t)
 	if _, err := publisher.Publish(t.Context(), program, nil); err != nil {
 		t.Fatal(err)
+	}
+	if w.versions(t, program) == "" {
+		t.Fatal("nothing was published")
 	}
 	for range 2 { // the second time finds nothing
 		if err := publisher.Unpublish(t.Context(), program.Export); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if after := w.versions(t); before != after {
-		t.Errorf("versions changed from\n%s\nto\n%s", before, after)
+	if left := w.versions(t, program); left != "" {
+		t.Errorf("left: %s", left)
 	}
 }
 
 func TestCheckWritesNothing(t *testing.T) {
 	w := start(t)
-	before := w.versions(t)
-	if err := w.publisher(t).Check(t.Context(), w.program(t, "drafts", "Draft")); err != nil {
+	program := w.program(t, "drafts", "Draft")
+	if err := w.publisher(t).Check(t.Context(), program); err != nil {
 		t.Fatal(err)
 	}
-	if after := w.versions(t); before != after {
-		t.Errorf("versions changed from\n%s\nto\n%s", before, after)
+	if written := w.versions(t, program); written != "" {
+		t.Errorf("written: %s", written)
 	}
 }
 
@@ -149,6 +154,52 @@ func TestBoundConsumersPickUpAChangedSchema(t *testing.T) {
 		return strings.HasPrefix(name, "v"+changed.SpecHash+"."), name
 	})
 	w.kubectl(t, testbed.Consumer, "get", "shifters")
+}
+
+func TestEditsKeepTheSchemaOfTodayAndThatOfYesterday(t *testing.T) {
+	w := start(t)
+	program := w.program(t, "edits", "Edit")
+	claims := w.publishAll(t, program)
+	for _, hash := range []string{"1111111111111111", "2222222222222222", "3333333333333333"} {
+		edited := *program
+		edited.SpecHash = hash
+		if _, err := w.publisher(t).Publish(t.Context(), &edited, claims); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := w.kubectl(t, testbed.Provider, "get", "apiresourceschemas", "-l", v1alpha1.LabelBlueprint+"=edits", "-o", "jsonpath={.items[*].metadata.name}")
+	if want := "v2222222222222222.edits.demo.example.org v3333333333333333.edits.demo.example.org"; got != want {
+		t.Errorf("got schemas %s, want %s", got, want)
+	}
+}
+
+func TestEachMissingPieceOfThePreparationIsNamed(t *testing.T) {
+	w := start(t)
+	const stranger = testbed.User("halfprepared")
+	if err := w.bed.AddUser(t.Context(), stranger); err != nil {
+		t.Fatal(err)
+	}
+	program := w.program(t, "halves", "Half")
+	program.Export.Cluster = w.cluster(t, stranger)
+	for _, step := range []struct {
+		apply   string
+		missing schema.GroupResource
+	}{
+		{"30-krop-rights.yaml", schema.GroupResource{Group: "cache.kcp.io", Resource: "cachedresources"}},
+		{"20-cachedresource.yaml", schema.GroupResource{Group: "endpoints.krop.opendefense.cloud", Resource: "blueprintendpointslices"}},
+	} {
+		w.kubectl(t, stranger, "apply", "-f", "../../manifests/provider/"+step.apply)
+		eventually(t, "what is missing is named", func() (bool, string) {
+			err := w.publisher(t).Check(t.Context(), program)
+			var unprepared *publish.UnpreparedError
+			return errors.As(err, &unprepared) && unprepared.Resource == step.missing, errorText(err)
+		})
+	}
+	w.kubectl(t, stranger, "apply", "-f", "../../manifests/provider")
+	eventually(t, "the workspace is prepared", func() (bool, string) {
+		err := w.publisher(t).Check(t.Context(), program)
+		return err == nil, errorText(err)
+	})
 }
 
 func TestASchemaOfTheSameSpecWithOtherContentGetsAnotherName(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	apisv1alpha1 "github.com/kcp-dev/sdk/apis/apis/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -55,6 +56,24 @@ func createSchema(ctx context.Context, w *workspace, wanted *apisv1alpha1.APIRes
 		return "", false, nil
 	}
 	return wanted.Name, false, nil
+}
+
+// deleteSchemas deletes krop's schemas of the kind, except for those that are kept.
+func deleteSchemas(ctx context.Context, w *workspace, kind string, keep ...string) error {
+	schemas := w.kcp.ApisV1alpha1().APIResourceSchemas()
+	list, err := schemas.List(ctx, metav1.ListOptions{LabelSelector: v1alpha1.LabelBlueprint})
+	if err != nil {
+		return explained(err, w.cluster, "list", apiResourceSchemas)
+	}
+	for _, schema := range list.Items {
+		if schema.Spec.Names.Plural+"."+schema.Spec.Group != kind || slices.Contains(keep, schema.Name) {
+			continue
+		}
+		if err := schemas.Delete(ctx, schema.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return explained(err, w.cluster, "delete", apiResourceSchemas)
+		}
+	}
+	return nil
 }
 
 func schemaOf(o offer, prefix string) (*apisv1alpha1.APIResourceSchema, error) {
