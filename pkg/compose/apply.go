@@ -66,7 +66,7 @@ func (w *work) recordIdentities(ctx context.Context, plan *engine.Plan, stored *
 	if err != nil {
 		return nil, fmt.Errorf("recording which children are to be written: %w", err)
 	}
-	w.rows, w.unstored = rows, false
+	w.take(rows)
 	return recorded, nil
 }
 

@@ -110,13 +110,13 @@ func objectOf(row v1alpha1.ComposedResource) plane.Object {
 // may have more than the children that are to go, and all errors, whatever plane they are of.
 func (r remover) waves(ctx context.Context, rows, going []v1alpha1.ComposedResource) (left []v1alpha1.ComposedResource, err error) {
 	for wave := engine.TeardownWave(going); len(wave) > 0; wave = engine.TeardownWave(going) {
+		removals := each(ctx, wave, r.remove)
+		rows, going = without(rows, removals), without(going, removals)
 		stuck := false
 		var failures []error
-		for _, removal := range each(ctx, wave, r.remove) {
-			rows = removal.apply(rows)
-			going = removal.apply(going)
-			failures = append(failures, removal.err)
+		for _, removal := range removals {
 			stuck = stuck || !removal.gone
+			failures = append(failures, removal.err)
 		}
 		if stuck {
 			return rows, errors.Join(failures...)
@@ -125,18 +125,23 @@ func (r remover) waves(ctx context.Context, rows, going []v1alpha1.ComposedResou
 	return rows, nil
 }
 
-// apply takes the child's row out, or says in it what it waits for.
-func (r removal) apply(rows []v1alpha1.ComposedResource) []v1alpha1.ComposedResource {
-	key := r.row.Key()
-	out := make([]v1alpha1.ComposedResource, 0, len(rows))
+// without is the rows less those of children that are gone. In the others it says what they wait for.
+func without(rows []v1alpha1.ComposedResource, removals []removal) []v1alpha1.ComposedResource {
+	removed := make(map[v1alpha1.ObjectKey]removal, len(removals))
+	for _, removal := range removals {
+		removed[removal.row.Key()] = removal
+	}
+	left := make([]v1alpha1.ComposedResource, 0, len(rows))
 	for _, row := range rows {
-		switch {
-		case row.Name == "" || row.Key() != key:
-			out = append(out, row)
-		case !r.gone:
-			row.State, row.WaitingFor, row.Message = v1alpha1.StateDeleting, "", truncate(r.message)
-			out = append(out, row)
+		removal, ok := removed[row.Key()]
+		if row.Name == "" || !ok {
+			left = append(left, row)
+			continue
+		}
+		if !removal.gone {
+			row.State, row.WaitingFor, row.Message = v1alpha1.StateDeleting, "", truncate(removal.message)
+			left = append(left, row)
 		}
 	}
-	return out
+	return left
 }

@@ -18,6 +18,8 @@ type work struct {
 	// rows is the inventory. A row's UID is taken out once the child is known to be gone, so that a
 	// new one can be written under it.
 	rows []v1alpha1.ComposedResource
+	// index finds the row of a child.
+	index map[v1alpha1.ObjectKey]int
 	// unstored says that rows have changed in a way that must be stored before children are written.
 	unstored bool
 
@@ -45,10 +47,9 @@ func (c *Composer) begin(request Request) (*work, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &work{
+	w := &work{
 		composer:   c,
 		request:    request,
-		rows:       composition.Resources,
 		observed:   engine.Observed{},
 		foreign:    engine.Observed{},
 		read:       map[v1alpha1.ObjectKey]bool{},
@@ -56,7 +57,20 @@ func (c *Composer) begin(request Request) (*work, error) {
 		settled:    map[v1alpha1.ObjectKey]string{},
 		attempts:   map[v1alpha1.ObjectKey]int{},
 		unverified: map[v1alpha1.ObjectKey]error{},
-	}, nil
+	}
+	w.take(composition.Resources)
+	return w, nil
+}
+
+// take makes rows the inventory.
+func (w *work) take(rows []v1alpha1.ComposedResource) {
+	w.rows, w.unstored = rows, false
+	w.index = make(map[v1alpha1.ObjectKey]int, len(rows))
+	for i := range rows {
+		if rows[i].Name != "" {
+			w.index[rows[i].Key()] = i
+		}
+	}
 }
 
 // item is one child that is to be checked or written.
@@ -162,12 +176,11 @@ func isTerminating(live *unstructured.Unstructured) bool { return live.GetDeleti
 
 // row is the child's row of the inventory.
 func (w *work) row(key v1alpha1.ObjectKey) (*v1alpha1.ComposedResource, bool) {
-	for i := range w.rows {
-		if w.rows[i].Name != "" && w.rows[i].Key() == key {
-			return &w.rows[i], true
-		}
+	i, ok := w.index[key]
+	if !ok {
+		return nil, false
 	}
-	return nil, false
+	return &w.rows[i], true
 }
 
 // version is the version of a row's resource that expressions expect: the program's, where it has the

@@ -17,22 +17,28 @@ import (
 // Server-side apply removes fields only if its manager owned them by an earlier Apply. What was
 // written by POST is owned by Update, and so is every write that went through an export's virtual
 // workspace, whatever it was sent as. So that ownership is turned into Apply first; otherwise a field
-// that a template drops would stay forever. In a dry-run nothing may be written, so there the answer
-// still shows such fields.
+// that a template drops would stay forever.
 func (s *server) Apply(ctx context.Context, gvr schema.GroupVersionResource, desired, live *unstructured.Unstructured, options WriteOptions) (*unstructured.Unstructured, error) {
 	at := locate(gvr, desired)
 	if err := checkName(at); err != nil {
 		return nil, err
 	}
-	if !options.DryRun && ownsByUpdate(live, options.FieldManager) {
+	if options.DryRun {
+		return s.dryRunApply(ctx, at, desired, live, options.FieldManager)
+	}
+	if ownsByUpdate(live, options.FieldManager) {
 		owned, err := s.ownByApply(ctx, at, live, options.FieldManager)
 		if err != nil {
 			return nil, err
 		}
 		live = owned
 	}
+	return s.serverSideApply(ctx, at, under(desired, live), options)
+}
+
+func (s *server) serverSideApply(ctx context.Context, at Object, body *unstructured.Unstructured, options WriteOptions) (*unstructured.Unstructured, error) {
 	return s.call(ctx, func(ctx context.Context) (*unstructured.Unstructured, error) {
-		return s.resource(at).Apply(ctx, at.Name, under(desired, live), metav1.ApplyOptions{
+		return s.resource(at).Apply(ctx, at.Name, body, metav1.ApplyOptions{
 			FieldManager: options.FieldManager,
 			Force:        true,
 			DryRun:       dryRun(options),

@@ -16,7 +16,7 @@ import (
 )
 
 // createWidgetKind makes a CRD of a group that belongs to the test.
-func createWidgetKind(t *testing.T, group string) *apiextensionsv1.CustomResourceDefinition {
+func createWidgetKind(t *testing.T, group string, rules ...apiextensionsv1.ValidationRule) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: "widgets." + group},
@@ -25,7 +25,7 @@ func createWidgetKind(t *testing.T, group string) *apiextensionsv1.CustomResourc
 			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "widgets", Singular: "widget", Kind: "Widget", ListKind: "WidgetList"},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
 				Name: "v1", Served: true, Storage: true,
-				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: widgetSchema("size")},
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: widgetSchema("size", rules...)},
 			}},
 		},
 	}
@@ -36,11 +36,18 @@ func createWidgetKind(t *testing.T, group string) *apiextensionsv1.CustomResourc
 	return created
 }
 
-func widgetSchema(field string) *apiextensionsv1.JSONSchemaProps {
+// widgetSchema has a number of the given name, and two objects, in its spec.
+func widgetSchema(field string, rules ...apiextensionsv1.ValidationRule) *apiextensionsv1.JSONSchemaProps {
+	number := apiextensionsv1.JSONSchemaProps{Type: "integer"}
+	object := apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"value": number}}
 	return &apiextensionsv1.JSONSchemaProps{
 		Type: "object",
 		Properties: map[string]apiextensionsv1.JSONSchemaProps{
-			"spec": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{field: {Type: "integer"}}},
+			"spec": {
+				Type:         "object",
+				Properties:   map[string]apiextensionsv1.JSONSchemaProps{field: number, "a": object, "b": object},
+				XValidations: rules,
+			},
 		},
 	}
 }

@@ -9,8 +9,10 @@ import (
 	"testing"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
@@ -254,5 +256,42 @@ func TestUnknownResourceIsNotServed(t *testing.T) {
 	}
 	if err := p.Delete(t.Context(), plane.Object{GVR: configMaps, Namespace: ns, Name: "x"}, types.UID("u")); !apierrors.IsNotFound(err) || plane.IsNotServed(err) {
 		t.Errorf("got %v, want NotFound of the object", err)
+	}
+}
+
+func TestDryRunToleratesWhatTheRealApplyRemoves(t *testing.T) {
+	set, _, ns := workspaces(t)
+	p := planeFor(t, set, v1alpha1.TargetConsumer)
+	gvr := configMaps
+	gvr.Group, gvr.Version, gvr.Resource = strings.ReplaceAll(ns, "-", "")+".example.org", "v1", "widgets"
+	createWidgetKind(t, gvr.Group, apiextensionsv1.ValidationRule{Rule: "!(has(self.a) && has(self.b))", Message: "a excludes b"})
+	widget := func(spec map[string]any) *unstructured.Unstructured {
+		object := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+		object.SetAPIVersion(gvr.GroupVersion().String())
+		object.SetKind("Widget")
+		object.SetNamespace(ns)
+		object.SetName("w")
+		return object
+	}
+	one := map[string]any{"value": int64(1)}
+	var live *unstructured.Unstructured
+	eventually(t, func() bool {
+		var err error
+		live, err = p.Create(t.Context(), gvr, widget(map[string]any{"a": one}), write)
+		return err == nil
+	})
+	dry := plane.WriteOptions{FieldManager: manager, DryRun: true}
+	answer, err := p.Apply(t.Context(), gvr, widget(map[string]any{"b": one}), live, dry)
+	if err != nil {
+		t.Fatalf("refused for a field that is dropped: %v", err)
+	}
+	if spec := answer.Object["spec"].(map[string]any); spec["a"] != nil || spec["b"] == nil {
+		t.Errorf("answered with %v", spec)
+	}
+	if _, err := p.Apply(t.Context(), gvr, widget(map[string]any{"a": one, "b": one}), live, dry); !apierrors.IsInvalid(err) {
+		t.Errorf("got %v, want Invalid", err)
+	}
+	if _, err := p.Apply(t.Context(), gvr, widget(map[string]any{"b": one}), live, write); err != nil {
+		t.Errorf("the real apply: %v", err)
 	}
 }
