@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/storage"
 )
 
@@ -40,13 +41,32 @@ func (s *clusterStorage) GetList(ctx context.Context, key string, opts storage.L
 	return s.Interface.GetList(ctx, key, opts, list)
 }
 
-// Watch watches what the context's cluster and namespace allow.
+// Watch watches what the context's cluster and namespace allow. A watch that doesn't belong to an API
+// request, which is to say krop's own, yields objects that are the receiver's to keep and change.
 func (s *clusterStorage) Watch(ctx context.Context, key string, opts storage.ListOptions) (watch.Interface, error) {
 	opts, err := s.restrict(ctx, opts)
 	if err != nil {
 		return nil, err
 	}
-	return s.Interface.Watch(ctx, key, opts)
+	watcher, err := s.Interface.Watch(ctx, key, opts)
+	if err != nil {
+		return nil, err
+	}
+	if _, isRequest := request.RequestInfoFrom(ctx); isRequest {
+		return watcher, nil
+	}
+	return watch.Filter(watcher, ownObject), nil
+}
+
+// ownObject takes the object out of the wrapper that lets several watchers of an event share its
+// encoding: as soon as three watch, events hold that instead of the object.
+func ownObject(event watch.Event) (watch.Event, bool) {
+	if cached, ok := event.Object.(runtime.CacheableObject); ok {
+		event.Object = cached.GetObject() // a copy already
+	} else if event.Type != watch.Error {
+		event.Object = event.Object.DeepCopyObject()
+	}
+	return event, true
 }
 
 // restrict refuses reads that no key can express safely, and adds the namespace to the selector

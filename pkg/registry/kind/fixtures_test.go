@@ -4,15 +4,18 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/kcp-dev/logicalcluster/v3"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
 	"sigs.k8s.io/yaml"
 
 	"go.opendefense.cloud/krop/pkg/registry/etcd"
@@ -197,4 +200,46 @@ func valueAt(t *testing.T, object *unstructured.Unstructured, path ...string) an
 		t.Fatal(err)
 	}
 	return value
+}
+
+func clusterNumber(i int) logicalcluster.Name {
+	return logicalcluster.Name(fmt.Sprintf("cluster-%d", i))
+}
+
+func listOptions(resourceVersion string) *metainternalversion.ListOptions {
+	return &metainternalversion.ListOptions{ResourceVersion: resourceVersion}
+}
+
+func listAll(t *testing.T, ctx context.Context, store *Store, resourceVersion string) *unstructured.UnstructuredList {
+	t.Helper()
+	list, err := store.Main.List(ctx, listOptions(resourceVersion))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list.(*unstructured.UnstructuredList)
+}
+
+func deleteNow(ctx context.Context, store *Store, name string) error {
+	_, _, err := store.Main.Delete(ctx, name, rest.ValidateAllObjectFunc, &metav1.DeleteOptions{})
+	return err
+}
+
+func revision(t *testing.T, resourceVersion string) int64 {
+	t.Helper()
+	revision, err := strconv.ParseInt(resourceVersion, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return revision
+}
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for !holds() {
+		if time.Now().After(deadline) {
+			t.Fatalf("never: %s", what)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
 }

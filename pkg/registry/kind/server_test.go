@@ -36,7 +36,7 @@ type server struct {
 func serve(t *testing.T, store *Store) *server {
 	t.Helper()
 	s := &server{store: store}
-	listener := httptest.NewServer(filters.WithAuditInit(filters.WithWarningRecorder(s)))
+	listener := httptest.NewServer(filters.WithRequestReceivedTimestamp(filters.WithAuditInit(filters.WithWarningRecorder(s))))
 	t.Cleanup(listener.Close)
 	s.url = listener.URL
 	return s

@@ -34,8 +34,9 @@ type StoreOptions struct {
 // Store keeps the objects of one kind. Requests must carry their logical cluster
 // (etcd.WithCluster) and namespace in their context.
 //
-// Objects that Main returns from a list or a watch, or from a get with a resourceVersion, share
-// memory with the watch cache: copy them before changing anything.
+// Objects that Main returns from a list, or from a get with a resourceVersion, share memory with the
+// watch cache: copy them before changing anything. So do those of a watch that serves an API request;
+// other watches yield copies.
 type Store struct {
 	// Kind that is stored.
 	Kind *Kind
