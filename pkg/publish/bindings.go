@@ -165,7 +165,8 @@ func (b *Bindings) Bound(ctx context.Context, export v1alpha1.ExportKey, cluster
 	return b.confirm(ctx, f, cluster)
 }
 
-// Accepted are the claims of the export that the workspace has accepted, with the verbs that take effect.
+// Accepted are the claims of the export that the workspace has accepted, with the verbs that take effect. Among
+// them, "*" means all verbs.
 func (b *Bindings) Accepted(export v1alpha1.ExportKey, cluster logicalcluster.Name) []v1alpha1.PermissionClaim {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
@@ -176,7 +177,9 @@ func (b *Bindings) Accepted(export v1alpha1.ExportKey, cluster logicalcluster.Na
 	var claims []v1alpha1.PermissionClaim
 	for _, binding := range f.clusters[cluster] {
 		for _, claim := range binding.accepted {
-			claims = append(claims, claim.PermissionClaim)
+			if len(claim.Verbs) > 0 {
+				claims = append(claims, claim.PermissionClaim)
+			}
 		}
 	}
 	return claims

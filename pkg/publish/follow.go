@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
 )
@@ -86,12 +88,31 @@ func (b *Bindings) follow(export v1alpha1.ExportKey) (*followed, error) {
 	}
 	options := cache.ReflectorOptions{Name: "bindings of " + export.String(), Backoff: relistBackoff()}
 	reflector := cache.NewReflectorWithOptions(source, &apisv1alpha2.APIBinding{}, &bindingStore{bindings: b, followed: f}, options)
-	go reflector.RunWithContext(ctx)
+	go func() {
+		if f.awaitServed(ctx) {
+			reflector.RunWithContext(ctx)
+		}
+	}()
 	return f, nil
 }
 
-// relistBackoff starts early, because kcp serves a new export's virtual workspace a moment after the export is
-// there, and ends at a few seconds, because bindings that are seen late are children that are reclaimed late.
+// awaitServed waits until the bindings can be listed, or ctx ends. kcp serves a new export's virtual workspace a
+// moment after the export is there: a reflector would take that for an error and say so.
+func (f *followed) awaitServed(ctx context.Context) bool {
+	said := false
+	err := relistBackoff().DelayWithReset(clock.RealClock{}, time.Hour).Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+		_, err := f.list(ctx, metav1.ListOptions{Limit: 1})
+		if err != nil && !isUnknownResource(err) && !said {
+			klog.FromContext(ctx).Info("bindings can't be listed; trying again", "export", f.export.String(), "err", err)
+			said = true
+		}
+		return err == nil, nil
+	})
+	return err == nil
+}
+
+// relistBackoff starts early, because a new export is served within a moment, and ends at a few seconds, because
+// bindings that are seen late are children that are reclaimed late.
 func relistBackoff() *wait.Backoff {
 	return &wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 7, Cap: 5 * time.Second}
 }
