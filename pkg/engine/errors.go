@@ -22,11 +22,15 @@ type Waiting struct {
 
 // String is what status shows as waitingFor: "server.status.endpoint", "server (readyWhen …)", "server".
 func (w *Waiting) String() string {
+	dot := "."
+	if strings.HasPrefix(w.Path, "[") {
+		dot = ""
+	}
 	switch {
 	case w.Path != "" && w.Schemaless:
-		return fmt.Sprintf("%s.%s (no schema: check the spelling)", w.Node, w.Path)
+		return fmt.Sprintf("%s%s%s (no schema: check the spelling)", w.Node, dot, w.Path)
 	case w.Path != "":
-		return fmt.Sprintf("%s.%s", w.Node, w.Path)
+		return fmt.Sprintf("%s%s%s", w.Node, dot, w.Path)
 	case w.Expression != "":
 		return fmt.Sprintf("%s (%s)", w.Node, w.Expression)
 	default:

@@ -85,6 +85,9 @@ type meter struct {
 
 // spend ends the evaluation, in the way that CEL provides for it, if there isn't enough left.
 func (m *meter) spend(cost int) {
+	if m == nil {
+		return
+	}
 	m.expression -= cost
 	m.plan -= cost
 	if m.expression < 0 || m.plan < 0 {
@@ -93,7 +96,7 @@ func (m *meter) spend(cost int) {
 }
 
 // meterOf finds the meter of the evaluation that the frame is part of: below the frames of loops
-// there is the scope. Evaluations that aren't a pass's have none, and krop has none of these.
+// there is the scope. Evaluations that aren't a pass's have none; only tests make such.
 func meterOf(frame *interpreter.ExecutionFrame) *meter {
 	for activation := interpreter.Activation(frame); activation != nil; activation = activation.Parent() {
 		if frame, ok := activation.(*interpreter.ExecutionFrame); ok {
@@ -103,5 +106,5 @@ func meterOf(frame *interpreter.ExecutionFrame) *meter {
 			return &scope.pass.meter
 		}
 	}
-	return &meter{}
+	return nil
 }

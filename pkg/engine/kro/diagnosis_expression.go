@@ -186,10 +186,17 @@ func (d *diagnosis) booleans(r *resource, role string, texts []string, env *cel.
 			continue
 		}
 		u := use{resource: r, path: path, expression: expression, env: env, role: role, only: only}
-		if output, _ := d.check(u); output != nil && !conversion.IsBoolOrOptionalBool(output) {
-			d.refuseUse(u, "expected bool, found "+typeName(output))
+		output, names := d.check(u)
+		if output == nil || conversion.IsBoolOrOptionalBool(output) || output.Kind() == cel.DynKind && d.readsUntyped(names) {
+			continue
 		}
+		d.refuseUse(u, "expected bool, found "+typeName(output))
 	}
+}
+
+// readsUntyped says whether any of the names is of no known type, for an error of its own.
+func (d *diagnosis) readsUntyped(names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return d.types[name] == nil && name != graph.EachVarName })
 }
 
 // check reports what is wrong with an expression as such. It returns the type of its result, nil if

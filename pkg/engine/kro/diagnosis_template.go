@@ -159,7 +159,7 @@ func (w *walk) leaf(value any, at place) {
 		found := foundExpression{place: at, expression: descriptor.Expression}
 		if inside := strings.TrimPrefix(descriptor.Path, only); inside != "" {
 			// The fields of what preserves unknown fields have no types.
-			found.place = place{path: at.path.Key(strings.TrimPrefix(inside, ".")), typeName: at.typeName}
+			found.place = place{path: below(at.path, strings.TrimPrefix(inside, ".")), typeName: at.typeName}
 		}
 		w.found = append(w.found, found)
 	}
