@@ -8,22 +8,22 @@ func refusals() Chapter {
 		refusal("A field of the wrong type.", consumer, "refused/wrong-type.yaml", 422,
 			[]string{"spec.connections"}, "spec.connections", "integer"),
 		refusal("A rule of the blueprint that is violated.", consumer, "refused/rule-violated.yaml", 422,
-			[]string{"spec.users"}, "spec.users", "admin"),
+			[]string{"spec.users"}, "spec.users"),
 		refusal("An expression of the blueprint that fails on this input: which one, and which field it reads.", consumer,
 			"refused/expression-fails.yaml", 422, []string{"spec.storage"}, "server", "quantity", "spec.storage"),
 		refusal("Children that their own APIs refuse, one in the provider's workspace and one in the consumer's. Both answers come back.",
 			consumer, "refused/child-refused.yaml", 422, nil, "server", "maxConnections", "500", "logins", "child-refused-login-Bob"),
 		{
-			Says: "A second consumer binds, and does not let krop write Secrets.",
+			Says: "A second consumer binds, and does not let krop write ConfigMaps.",
 			As:   consumer2,
-			Args: []string{"apply", "-f", folder + "consumer/binding-without-secrets.yaml"},
+			Args: []string{"apply", "-f", folder + "consumer/binding-without-configmaps.yaml"},
 		},
 		{
 			As:   consumer2,
 			Args: []string{"wait", "--for=jsonpath={.status.phase}=Bound", "apibinding/databases", "--timeout=60s"},
 		},
 		refusal("The answer names the claim to accept. The provider's workspace is untouched as well.", consumer2,
-			"consumer/orders.yaml", 403, nil, "secrets", "claim"),
+			"consumer/orders.yaml", 403, nil, "configmaps", "claim"),
 	}}
 }
 
