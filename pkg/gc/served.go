@@ -2,6 +2,7 @@ package gc
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/kcp-dev/logicalcluster/v3"
@@ -135,12 +136,21 @@ func (s *served) took(result *compose.Result) bool {
 	}
 	// First the index: from now on, events of the children find their instance.
 	s.put(result.Instance)
-	program, _ := s.current()
-	if result.Err != nil || composition(result.Instance).Revision != program.SpecHash || s.children.missed(result.Instance.GetUID()) {
+	missed := s.children.missed(result.Instance.GetUID())
+	if missed || result.Err != nil || !s.upToDate(result.Instance) {
 		return false
 	}
 	s.loop.seen.composed(result)
 	return true
+}
+
+// upToDate says whether the instance was composed with the current program, and has nothing to be
+// pruned, which requests leave to the loop.
+func (s *served) upToDate(instance *unstructured.Unstructured) bool {
+	program, _ := s.current()
+	made := composition(instance)
+	return made.Revision == program.SpecHash &&
+		!slices.ContainsFunc(made.Resources, func(row v1alpha1.ComposedResource) bool { return row.State == v1alpha1.StateDeleting })
 }
 
 // enqueueAll makes the matching instances due.
