@@ -239,6 +239,34 @@ func TestCopiedMarksProveNothing(t *testing.T) {
 	}
 }
 
+func TestObjectThatTookAChildsNameIsSparedWhateverItsMarks(t *testing.T) {
+	f := newFixture(t, keyed, spec("key", "k"))
+	f.write()
+	configs := f.client.CoreV1().ConfigMaps(f.consumerNamespace)
+	forged := f.child("config")
+	if err := configs.Delete(t.Context(), forged.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	forged.ResourceVersion, forged.UID, forged.Data = "", "", map[string]string{"theirs": "1"}
+	theirs, err := configs.Create(t.Context(), forged, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		result, err := f.composer.Apply(t.Context(), f.request(), f.store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		expectStates(t, result.Instance, map[string]v1alpha1.State{"config": v1alpha1.StateFailed, "server": v1alpha1.StateReady})
+	}
+	if !f.teardown() {
+		t.Error("teardown waits for what isn't the instance's")
+	}
+	if now, err := configs.Get(t.Context(), forged.Name, metav1.GetOptions{}); err != nil || now.ResourceVersion != theirs.ResourceVersion {
+		t.Errorf("it was changed or deleted: %v", err)
+	}
+}
+
 func TestAdoptionTakesWhatNobodyOwns(t *testing.T) {
 	f := newFixture(t, strings.ReplaceAll(keyed, "- id: config\n", "- id: config\n    conflictPolicy: Adopt\n"), spec("key", "k"))
 	theirs := f.create(f.consumerNamespace, "config")

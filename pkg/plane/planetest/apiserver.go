@@ -11,10 +11,10 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"time"
 
@@ -104,71 +104,71 @@ func isFile(name string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-func startEtcd(dir string) (*embed.Etcd, error) {
-	config := embed.NewConfig()
-	config.Dir = filepath.Join(dir, "etcd")
-	config.LogLevel = "fatal" // closing logs errors
-	config.UnsafeNoFsync = true
-	client, err := freeAddress()
-	if err != nil {
-		return nil, err
-	}
-	peer, err := freeAddress()
-	if err != nil {
-		return nil, err
-	}
-	clientURL, peerURL := url.URL{Scheme: "http", Host: client}, url.URL{Scheme: "http", Host: peer}
-	config.ListenClientUrls, config.AdvertiseClientUrls = []url.URL{clientURL}, []url.URL{clientURL}
-	config.ListenPeerUrls, config.AdvertisePeerUrls = []url.URL{peerURL}, []url.URL{peerURL}
-	config.InitialCluster = config.InitialClusterFromName(config.Name)
-	etcd, err := embed.StartEtcd(config)
-	if err != nil {
-		return nil, err
-	}
-	<-etcd.Server.ReadyNotify()
-	return etcd, nil
-}
-
 func (s *Server) run(binary string) error {
-	tokens := filepath.Join(s.dir, "tokens.csv")
-	content := fmt.Sprintf("%s,admin,admin,system:masters\n%s,krop,krop\n", adminToken, kropToken)
-	if err := os.WriteFile(tokens, []byte(content), 0o600); err != nil {
-		return err
-	}
-	key, err := writeKey(filepath.Join(s.dir, "service-account.key"))
-	if err != nil {
-		return err
-	}
 	address, err := freeAddress()
 	if err != nil {
 		return err
 	}
-	host, port, _ := net.SplitHostPort(address)
-	log, err := os.Create(filepath.Join(s.dir, "kube-apiserver.log"))
+	args, err := s.args(address)
 	if err != nil {
 		return err
 	}
-	defer log.Close()
-	s.process = exec.Command(binary,
-		"--etcd-servers="+s.etcd.Config().AdvertiseClientUrls[0].String(),
-		"--bind-address="+host, "--secure-port="+port, "--cert-dir="+filepath.Join(s.dir, "certs"),
-		"--token-auth-file="+tokens, "--authorization-mode=RBAC", "--service-cluster-ip-range=10.0.0.0/24",
-		"--service-account-issuer=https://localhost", "--service-account-key-file="+key, "--service-account-signing-key-file="+key,
-		"--disable-admission-plugins=ServiceAccount", "--enable-priority-and-fairness=false")
+	log, err := os.Create(s.log())
+	if err != nil {
+		return err
+	}
+	s.process = exec.Command(binary, args...)
 	s.process.Stdout, s.process.Stderr = log, log
-	if err := s.process.Start(); err != nil {
+	s.process.SysProcAttr = dieWithParent()
+	started := make(chan error)
+	go s.wait(log, started)
+	if err := <-started; err != nil {
 		s.process = nil
 		return err
 	}
-	go func() {
-		_ = s.process.Wait()
-		close(s.exited)
-	}()
-	s.Admin, s.Krop = s.user(address, adminToken), s.user(address, kropToken)
+	s.Admin, s.Krop = user(address, adminToken), user(address, kropToken)
 	return nil
 }
 
-func (s *Server) user(address, token string) *rest.Config {
+// wait starts the process and waits for its end, on one thread: for Linux, that is the child's parent.
+func (s *Server) wait(log *os.File, started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	defer log.Close()
+	err := s.process.Start()
+	started <- err
+	if err == nil {
+		_ = s.process.Wait()
+		close(s.exited)
+	}
+}
+
+func (s *Server) log() string { return filepath.Join(s.dir, "kube-apiserver.log") }
+
+func (s *Server) args(address string) ([]string, error) {
+	tokens := filepath.Join(s.dir, "tokens.csv")
+	content := fmt.Sprintf("%s,admin,admin,system:masters\n%s,krop,krop\n", adminToken, kropToken)
+	if err := os.WriteFile(tokens, []byte(content), 0o600); err != nil {
+		return nil, err
+	}
+	key, err := writeKey(filepath.Join(s.dir, "service-account.key"))
+	if err != nil {
+		return nil, err
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	return []string{
+		"--etcd-servers=" + s.etcd.Config().AdvertiseClientUrls[0].String(),
+		"--bind-address=" + host, "--secure-port=" + port, "--cert-dir=" + filepath.Join(s.dir, "certs"),
+		"--token-auth-file=" + tokens, "--authorization-mode=RBAC", "--service-cluster-ip-range=10.0.0.0/24",
+		"--service-account-issuer=https://localhost", "--service-account-key-file=" + key, "--service-account-signing-key-file=" + key,
+		"--disable-admission-plugins=ServiceAccount", "--enable-priority-and-fairness=false",
+	}, nil
+}
+
+func user(address, token string) *rest.Config {
 	return &rest.Config{
 		Host: "https://" + address, BearerToken: token, QPS: -1,
 		TLSClientConfig: rest.TLSClientConfig{Insecure: true}, // the certificate is made at start
@@ -185,23 +185,27 @@ func (s *Server) awaitReady(ctx context.Context) error {
 		case <-s.exited:
 			return false, errors.New("kube-apiserver has exited")
 		default:
+			return isReady(ctx, client, s.Admin.Host)
 		}
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.Admin.Host+"/readyz", nil)
-		if err != nil {
-			return false, err
-		}
-		response, err := client.Do(request)
-		if err != nil {
-			return false, nil
-		}
-		_ = response.Body.Close()
-		return response.StatusCode == http.StatusOK, nil
 	})
 	if err != nil {
-		log, _ := os.ReadFile(filepath.Join(s.dir, "kube-apiserver.log"))
+		log, _ := os.ReadFile(s.log())
 		return fmt.Errorf("%w: %s", err, tail(log))
 	}
 	return nil
+}
+
+func isReady(ctx context.Context, client *http.Client, host string) (bool, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, host+"/readyz", nil)
+	if err != nil {
+		return false, err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return false, nil // not listening yet
+	}
+	_ = response.Body.Close()
+	return response.StatusCode == http.StatusOK, nil
 }
 
 // tail is the end of a log, enough to see why a process gave up.

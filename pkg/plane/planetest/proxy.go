@@ -26,7 +26,7 @@ type Workspaces struct {
 var prefix = regexp.MustCompile(`^(/services/apiexport/[^/]+/[^/]+)?(/clusters/[^/]+)?`)
 
 // NewWorkspaces starts the proxy. Callers keep their own credentials.
-func NewWorkspaces(t *testing.T, server *rest.Config) *Workspaces {
+func NewWorkspaces(t testing.TB, server *rest.Config) *Workspaces {
 	t.Helper()
 	transport, err := rest.TransportFor(&rest.Config{TLSClientConfig: server.TLSClientConfig})
 	if err != nil {
