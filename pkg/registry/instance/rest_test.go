@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/utils/ptr"
@@ -382,5 +383,52 @@ func definition() *apiextensionsv1.CustomResourceDefinition {
 				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
 			}},
 		},
+	}
+}
+
+func TestWatchHandsOutWhatIsStoredThenEveryChange(t *testing.T) {
+	s := start(t)
+	s.create(t, "one")
+	events := make(chan string, 16)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() {
+		ended <- s.main.Records().Watch(ctx, func(event watch.EventType, object *unstructured.Unstructured) {
+			if object == nil {
+				events <- string(event)
+				return
+			}
+			deleting := ""
+			if object.GetDeletionTimestamp() != nil {
+				deleting = " deleting"
+			}
+			events <- string(event) + " " + object.GetName() + deleting
+		})
+	}()
+	wantEvent(t, events, "ADDED one")
+	wantEvent(t, events, "BOOKMARK")
+	if _, _, err := s.main.Delete(s.ctx, "one", rest.ValidateAllObjectFunc, &metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	wantEvent(t, events, "MODIFIED one deleting")
+	if err := s.main.Records().Finalize(t.Context(), s.get(t, "one")); err != nil {
+		t.Fatal(err)
+	}
+	wantEvent(t, events, "DELETED one deleting")
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("ended with %v", err)
+	}
+}
+
+func wantEvent(t *testing.T, events <-chan string, want string) {
+	t.Helper()
+	select {
+	case got := <-events:
+		if got != want {
+			t.Fatalf("event %q, want %q", got, want)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatalf("no event, want %q", want)
 	}
 }

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"go.opendefense.cloud/krop/test/testbed"
+)
+
+// size is how much is measured.
+type size struct {
+	operations int // of each kind that is measured one after another
+	burst      int // instances that are created at once
+	clients    int // that create them
+	idle       int // instances that only exist
+}
+
+func main() {
+	var much size
+	flag.IntVar(&much.operations, "operations", 200, "operations of each kind that is measured one by one")
+	flag.IntVar(&much.burst, "burst", 200, "instances in the burst")
+	flag.IntVar(&much.clients, "clients", 16, "clients in the burst")
+	flag.IntVar(&much.idle, "instances", 1000, "idle instances at which memory is measured last")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, much); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, much size) (err error) {
+	fmt.Println("Starting kcp and krop, in a temporary folder.")
+	bed, err := testbed.Start(ctx, testbed.Options{WithoutHost: true, KropFlags: []string{"--resync=1h"}})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, bed.Stop()) }()
+	b, err := prepare(ctx, bed)
+	if err != nil {
+		return err
+	}
+	for _, measure := range []func(context.Context, size) error{b.plans, b.bareCreates, b.composedCreates, b.statusEvents, b.bursts, b.memory} {
+		if err := measure(ctx, much); err != nil {
+			return err
+		}
+	}
+	return nil
+}
