@@ -19,8 +19,8 @@ import (
 const (
 	// readyTimeout is many times what the slowest server (kcp, 5 to 25 s) takes on a busy machine.
 	readyTimeout = 3 * time.Minute
-	// stopGrace lets a server finish its requests and close its storage.
-	stopGrace = 20 * time.Second
+	// stopGrace lets a server finish its requests and close its storage: 4 s for kcp, more on a busy machine.
+	stopGrace = time.Minute
 	// readyBody bounds what is shown of the answer of a server that is not ready.
 	readyBody = 2048
 )

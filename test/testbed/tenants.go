@@ -18,7 +18,7 @@ import (
 
 const (
 	// tenantTimeout is many times the seconds that kcp takes for a workspace or a binding.
-	tenantTimeout = time.Minute
+	tenantTimeout = 2 * time.Minute
 	// tenantPoll is small beside what kcp takes to make a new right known.
 	tenantPoll = 100 * time.Millisecond
 	// bindingName and cachedResourceName are those in manifests/provider.
