@@ -19,7 +19,7 @@ func native(value ref.Val) (any, error) {
 type unfolding struct{ left int }
 
 func (u *unfolding) value(value ref.Val) (any, error) {
-	if err := u.take(1); err != nil {
+	if err := u.take(elementSize); err != nil {
 		return nil, err
 	}
 	switch v := value.(type) {
@@ -94,6 +94,9 @@ func (u *unfolding) mapping(mapping traits.Mapper) (any, error) {
 
 // stored copies a JSON value.
 func (u *unfolding) stored(value any) (any, error) {
+	if err := u.take(elementSize); err != nil {
+		return nil, err
+	}
 	switch v := value.(type) {
 	case map[string]any:
 		out := make(map[string]any, len(v))
@@ -104,7 +107,7 @@ func (u *unfolding) stored(value any) (any, error) {
 			}
 			out[key] = copied
 		}
-		return out, u.take(len(v))
+		return out, nil
 	case []any:
 		out := make([]any, 0, len(v))
 		for _, element := range v {
@@ -114,7 +117,7 @@ func (u *unfolding) stored(value any) (any, error) {
 			}
 			out = append(out, copied)
 		}
-		return out, u.take(len(v))
+		return out, nil
 	case string:
 		return v, u.take(len(v))
 	case nil, bool, int64, float64:
