@@ -47,7 +47,7 @@ func assemble(config *apiserver.Config, storage *storage, kcp *kcp) *krop {
 	})
 	builder := &instance.Builder{
 		NewStore: k.newStore, Composer: composer,
-		Namespaces: instance.PlaneNamespaces{Planes: kcp.planes},
+		Namespaces: instance.RememberNamespaces(instance.PlaneNamespaces{Planes: kcp.planes}),
 		Locks:      k.locks, Timeout: config.Options.ComposeTimeout, Composed: k.loop.Composed,
 	}
 	k.compiler = &blueprint.Compiler{

@@ -11,6 +11,7 @@ import (
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
 	"go.opendefense.cloud/krop/pkg/engine"
 	"go.opendefense.cloud/krop/pkg/engine/kro"
+	"go.opendefense.cloud/krop/pkg/registry"
 )
 
 // Compiler compiles blueprints against the kinds that their workspace serves. Safe for concurrent use.
@@ -35,7 +36,7 @@ type Compiled struct {
 func (c *Compiler) Compile(ctx context.Context, workspace logicalcluster.Name, blueprint *v1alpha1.ResourceGraphDefinition) (*Compiled, error) {
 	schemas, err := c.Schemas(ctx, workspace)
 	if err != nil {
-		return nil, unavailable(fmt.Sprintf("the kinds that workspace %s serves can't be read", workspace), err)
+		return nil, registry.Unavailable(fmt.Sprintf("the kinds that workspace %s serves can't be read", workspace), err)
 	}
 	program, errs := kro.Compile(blueprint, v1alpha1.ExportKey{Cluster: workspace}, schemas, c.Limits)
 	if len(errs) > 0 {
@@ -44,7 +45,7 @@ func (c *Compiler) Compile(ctx context.Context, workspace logicalcluster.Name, b
 	program.Export.Name = program.CRD.Name
 	claims, errs, err := c.Claims(ctx, program)
 	if err != nil {
-		return nil, unavailable(fmt.Sprintf("what workspace %s has bound and exports can't be read", workspace), err)
+		return nil, registry.Unavailable(fmt.Sprintf("what workspace %s has bound and exports can't be read", workspace), err)
 	}
 	if len(errs) > 0 {
 		return nil, invalid(blueprint.Name, errs)
@@ -54,17 +55,4 @@ func (c *Compiler) Compile(ctx context.Context, workspace logicalcluster.Name, b
 
 func invalid(name string, errs field.ErrorList) error {
 	return apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("ResourceGraphDefinition").GroupKind(), name, errs)
-}
-
-// retryAfterSeconds is when a client that was refused because something can't be reached is told to try again.
-const retryAfterSeconds = 2
-
-// unavailable passes a Status on (it says more), and makes anything else a 503 that is worth a retry.
-func unavailable(what string, cause error) error {
-	if _, isStatus := cause.(apierrors.APIStatus); isStatus {
-		return cause
-	}
-	status := apierrors.NewServiceUnavailable(fmt.Sprintf("%s: %v", what, cause))
-	status.ErrStatus.Details.RetryAfterSeconds = retryAfterSeconds
-	return status
 }

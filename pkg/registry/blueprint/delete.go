@@ -12,6 +12,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+	"go.opendefense.cloud/krop/pkg/registry"
 )
 
 // Delete refuses while instances exist, unless the blueprint is annotated to be deleted by force.
@@ -51,7 +52,7 @@ func (r *REST) refuseInUse(validate rest.ValidateObjectFunc) rest.ValidateObject
 		}
 		count, err := r.offering.Instances(ctx, exportOf(blueprint))
 		if err != nil {
-			return unavailable("the instances of the blueprint can't be counted", err)
+			return registry.Unavailable("the instances of the blueprint can't be counted", err)
 		}
 		if count > 0 {
 			return r.inUse(blueprint, count)

@@ -156,7 +156,7 @@ func (r *REST) begin(ctx context.Context, name string, dryRun bool) (*write, err
 	}
 	unlock, err := r.locks.Lock(ctx, key)
 	if err != nil {
-		return nil, apierrors.NewTimeoutError("another write of blueprint "+name+" is still being published", retryAfterSeconds)
+		return nil, apierrors.NewTimeoutError("another write of blueprint "+name+" is still being published", registry.RetryAfterSeconds)
 	}
 	return &write{rest: r, key: key, dryRun: dryRun, unlock: unlock}, nil
 }

@@ -29,7 +29,7 @@ const (
 
 // EmbeddedConfig configures an etcd server inside this process.
 type EmbeddedConfig struct {
-	// DataDir holds the database. It is created if absent, and must not be used by another server.
+	// DataDir holds the database and nothing else. It is created if absent, and closed to other users.
 	DataDir string
 	// UnsafeNoFsync trades durability for speed. Only for tests.
 	UnsafeNoFsync bool
@@ -51,8 +51,8 @@ func Start(ctx context.Context, config EmbeddedConfig) (*Embedded, error) {
 	if config.DataDir == "" {
 		return nil, errors.New("an embedded etcd needs a data directory")
 	}
-	if err := os.MkdirAll(config.DataDir, privateDir); err != nil {
-		return nil, fmt.Errorf("creating the data directory: %w", err)
+	if err := makePrivate(config.DataDir); err != nil {
+		return nil, err
 	}
 	logger, level, err := quietLogger(serverLogLevel)
 	if err != nil {
@@ -105,6 +105,17 @@ func (e *Embedded) waitReady(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// makePrivate creates the directory, or closes one that is there: the socket in it must be out of reach.
+func makePrivate(dir string) error {
+	if err := os.MkdirAll(dir, privateDir); err != nil {
+		return fmt.Errorf("creating the data directory: %w", err)
+	}
+	if err := os.Chmod(dir, privateDir); err != nil {
+		return fmt.Errorf("closing the data directory to others: %w", err)
+	}
+	return nil
 }
 
 // lockDir keeps a second server out: etcd itself would take the first one's socket away, and then

@@ -70,6 +70,9 @@ func TestEmbeddedServerStopsQuickly(t *testing.T) {
 
 func TestEmbeddedServerListensOnNoPortAndForThisUserOnly(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	embedded, backend := startEmbedded(t, dir)
 	defer embedded.Stop()
 	defer backend.Close()

@@ -61,12 +61,16 @@ func (r *REST) create(ctx context.Context, instance *unstructured.Unstructured, 
 	return work.carryOn(ctx, asInstance(stored))
 }
 
-// refuseExisting fails with AlreadyExists if there is an instance of that name.
+// refuseExisting fails with AlreadyExists if there is an instance of that name, as far as the watch
+// cache knows; storing finds out for certain.
 func (r *REST) refuseExisting(ctx context.Context, name string) error {
 	if name == "" {
 		return nil // validation says what is wrong
 	}
-	_, err := r.Store.Get(ctx, name, &metav1.GetOptions{})
+	_, err := r.Store.Get(ctx, name, &metav1.GetOptions{ResourceVersion: "0"})
+	if err == nil { // or it was, a moment ago
+		_, err = r.Store.Get(ctx, name, &metav1.GetOptions{})
+	}
 	switch {
 	case err == nil:
 		return apierrors.NewAlreadyExists(r.DefaultQualifiedResource, name)

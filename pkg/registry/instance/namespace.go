@@ -14,6 +14,7 @@ import (
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
 	"go.opendefense.cloud/krop/pkg/plane"
+	"go.opendefense.cloud/krop/pkg/registry"
 )
 
 var namespaceResource = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
@@ -31,7 +32,7 @@ var _ Namespaces = PlaneNamespaces{}
 func (n PlaneNamespaces) Check(ctx context.Context, export v1alpha1.ExportKey, consumer logicalcluster.Name, name string) error {
 	consumerPlane, err := n.Planes.For(ctx, v1alpha1.TargetConsumer, export, consumer)
 	if err != nil {
-		return apierrors.NewServiceUnavailable(fmt.Sprintf("can't look at namespace %q in the consumer's workspace: %v", name, err))
+		return registry.Unavailable(fmt.Sprintf("namespace %q can't be looked at in the consumer's workspace", name), err)
 	}
 	namespace, err := consumerPlane.Get(ctx, plane.Object{GVR: namespaceResource, Name: name})
 	switch {
@@ -41,10 +42,13 @@ func (n PlaneNamespaces) Check(ctx context.Context, export v1alpha1.ExportKey, c
 	case apierrors.IsNotFound(err):
 		return apierrors.NewNotFound(namespaceResource.GroupResource(), name)
 	case err != nil:
-		return apierrors.NewServiceUnavailable(fmt.Sprintf("can't look at namespace %q in the consumer's workspace: %v", name, err))
+		return registry.Unavailable(fmt.Sprintf("namespace %q can't be looked at in the consumer's workspace", name), err)
 	}
 	return refuseTerminating(namespace)
 }
+
+// Forget implements Namespaces. It remembers nothing.
+func (n PlaneNamespaces) Forget(v1alpha1.ExportKey, logicalcluster.Name, string) {}
 
 func refuseTerminating(namespace *unstructured.Unstructured) error {
 	if namespace.GetDeletionTimestamp() == nil {

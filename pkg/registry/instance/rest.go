@@ -34,6 +34,8 @@ type Composer interface {
 type Namespaces interface {
 	// Check fails with a Status if the namespace is known not to exist, or to be terminating.
 	Check(ctx context.Context, export v1alpha1.ExportKey, consumer logicalcluster.Name, namespace string) error
+	// Forget says that what was known of the namespace may have changed.
+	Forget(export v1alpha1.ExportKey, consumer logicalcluster.Name, namespace string)
 }
 
 // Config is what the storage of one kind is made from.

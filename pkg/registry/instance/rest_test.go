@@ -261,6 +261,8 @@ func (c *scripted) word(word string) string {
 
 type anyNamespace struct{}
 
+func (anyNamespace) Forget(v1alpha1.ExportKey, logicalcluster.Name, string) {}
+
 func (anyNamespace) Check(context.Context, v1alpha1.ExportKey, logicalcluster.Name, string) error {
 	return nil
 }

@@ -41,7 +41,7 @@ func (r *REST) begin(ctx context.Context, name string, dryRun bool) (*write, err
 	unlock, err := r.config.Locks.Lock(ctx, key)
 	if err != nil {
 		leave()
-		return nil, apierrors.NewTimeoutError(fmt.Sprintf("another write of %s/%s is still being composed", key.Namespace, key.Name), 1)
+		return nil, apierrors.NewTimeoutError(fmt.Sprintf("another write of %s/%s is still being composed", key.Namespace, key.Name), registry.RetryAfterSeconds)
 	}
 	return &write{rest: r, key: key, program: r.program.Load(), dryRun: dryRun, unlock: unlock, leave: leave}, nil
 }
