@@ -17,14 +17,12 @@ import (
 // finishedCRD is kro's description of the kind with krop's status fields. It is validated here, since
 // whoever is to serve it would refuse it later: kro escapes neither defaults nor enums.
 func (c *compilation) finishedCRD(from *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
-	// kro's has parts that all CRDs share, so this is a copy.
-	crd, err := asDecoded(from)
+	crd, err := repaired(from)
 	if err != nil {
-		c.refuse(field.InternalError(field.NewPath("spec", "schema"), err))
+		c.refuse(field.Invalid(field.NewPath("spec", "schema"), field.OmitValueType{}, err.Error()))
 		return nil
 	}
 	root := crd.Spec.Versions[0].Schema.OpenAPIV3Schema
-	tellRules(root)
 	status := root.Properties["status"]
 	status.Type = "object"
 	status.Properties["state"] = describedString("One word for how the instance is: IN_PROGRESS, ACTIVE, DELETING or ERROR.")
