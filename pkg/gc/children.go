@@ -149,8 +149,11 @@ func (c *children) childChanged(s source, event watch.EventType, child *unstruct
 		return
 	}
 	why := changed(versionOf(child))
-	if event == watch.Deleted {
+	switch event {
+	case watch.Deleted:
 		why = forced
+	case watch.Added:
+		why.background = true // one that was listed, or that krop has just written itself
 	}
 	if c.enqueue(uid, why) {
 		return

@@ -38,8 +38,8 @@ const (
 	retryFirst = 100 * time.Millisecond
 	retryMost  = time.Minute
 
-	// A teardown that waits for children looks again after recheckFirst to recheckMost: for children
-	// of which no DELETED event comes, since their plane's watch is cut or their claim revoked.
+	// A pass that waits for children to go is followed by another one after recheckFirst to recheckMost: for
+	// children of which no DELETED event comes, since their plane's watch is cut or their claim revoked.
 	recheckFirst = time.Second
 	recheckMost  = 30 * time.Second
 
@@ -59,6 +59,9 @@ type Config struct {
 	// MaySweep is asked before orphans are deleted; nil means always. It must say no while storage may
 	// lack what it once held, as after a restore that nobody has confirmed.
 	MaySweep func() bool
+	// StorageSince is when storage began (see StorageSince). Children that are older are of a storage
+	// that was lost: that their instances aren't in this one proves nothing, and they are never swept.
+	StorageSince time.Time
 	// Resync is how often each instance is looked at without an event; DefaultResync if zero.
 	Resync time.Duration
 	// Workers is how many passes run at once; DefaultWorkers if zero.

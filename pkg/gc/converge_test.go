@@ -129,3 +129,25 @@ func TestAnEditThatExcludesANodePrunesItsChild(t *testing.T) {
 	w.update("db", false)
 	eventually(t, "the child is pruned", func() bool { return w.object(extra) == nil })
 }
+
+func TestAnErrorThatComesLateReachesTheInstancesStatus(t *testing.T) {
+	w := newWorld(t)
+	w.publish(w.compile(serverNode + `
+  - id: number
+    target: provider
+    template:
+      apiVersion: v1
+      kind: ConfigMap
+      metadata: {name: "${schema.metadata.name}", namespace: NAMESPACE}
+      data: {port: "${string(int(server.status.endpoint))}"}
+`))
+	w.loop(gc.Config{})
+	w.create("db", map[string]any{"size": int64(3)})
+	w.become("db", "not a number")
+	eventually(t, "the failure is in the status", func() bool {
+		row, _ := w.row("db", "number")
+		return condition(w.get("db"), "Synced") == "False" && row.State == v1alpha1.StateFailed
+	})
+	w.become("db", "5432")
+	eventually(t, "it is over when its cause is", func() bool { return condition(w.get("db"), "Ready") == "True" })
+}

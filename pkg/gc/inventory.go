@@ -41,6 +41,13 @@ func inventory(instance *unstructured.Unstructured) []v1alpha1.ComposedResource 
 	return composition(instance).Resources
 }
 
+// hasDeleting says whether a child is on its way out.
+func hasDeleting(c v1alpha1.Composition) bool {
+	return slices.ContainsFunc(c.Resources, func(row v1alpha1.ComposedResource) bool {
+		return row.State == v1alpha1.StateDeleting
+	})
+}
+
 // withoutTarget is a copy of the instance whose inventory has no rows of a plane; changed is false if it had none.
 func withoutTarget(instance *unstructured.Unstructured, target v1alpha1.Target) (out *unstructured.Unstructured, changed bool) {
 	rows, _, _ := unstructured.NestedSlice(instance.Object, "status", "composition", "resources")

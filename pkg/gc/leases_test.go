@@ -133,3 +133,23 @@ func TestAReplicaThatDiesLosesItsClusters(t *testing.T) {
 	eventually(t, "the survivor owns all", func() bool { return a.count() == leaseSlices })
 	eventually(t, "the dead one owns nothing", func() bool { return b.count() == 0 })
 }
+
+func TestStorageRemembersSinceWhenItIs(t *testing.T) {
+	etcd := startEtcd(t)
+	before := time.Now().Add(-time.Second)
+	first, err := StorageSince(t.Context(), etcdClient(t, etcd), "/krop-since")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.Before(before) || first.After(time.Now()) {
+		t.Errorf("storage that was just made is from %s", first)
+	}
+	time.Sleep(10 * time.Millisecond)
+	again, err := StorageSince(t.Context(), etcdClient(t, etcd), "/krop-since")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !again.Equal(first) {
+		t.Errorf("the second time it is from %s, before from %s", again, first)
+	}
+}

@@ -15,7 +15,7 @@ type result string
 
 const (
 	resultSynced   result = "synced"   // composed without an error
-	resultWaiting  result = "waiting"  // torn down as far as possible; children are still going
+	resultWaiting  result = "waiting"  // done as far as possible; children are still going
 	resultFinished result = "finished" // torn down, and released
 	resultGone     result = "gone"     // not stored any more
 	resultEcho     result = "echo"     // nothing had changed that isn't taken into account

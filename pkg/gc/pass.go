@@ -163,6 +163,9 @@ func (p *pass) compose(ctx context.Context, instance *unstructured.Unstructured)
 	}
 	p.kind.loop.seen.composed(applied)
 	p.kind.loop.seen.composed(pruned)
+	if hasDeleting(composition(pruned.Instance)) {
+		return resultWaiting, nil
+	}
 	return resultSynced, nil
 }
 

@@ -134,13 +134,7 @@ type endpoint string
 
 func (e endpoint) URL(context.Context, v1alpha1.ExportKey) (string, error) { return string(e), nil }
 
-type anyNamespace struct{}
-
-func (anyNamespace) Check(context.Context, v1alpha1.ExportKey, logicalcluster.Name, string) error {
-	return nil
-}
-
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	started = true
 	server, err := apiServer()
@@ -156,7 +150,7 @@ func newWorld(t *testing.T) *world {
 	w.admin = must(dynamic.NewForConfig(server.Admin))(t)
 	w.namespace = newNamespace(t, server)
 	w.builder = &instance.Builder{
-		NewStore: openStorage(t), Composer: w.composer, Namespaces: anyNamespace{}, Locks: &registry.Locks{}, Timeout: time.Minute,
+		NewStore: openStorage(t), Composer: w.composer, Namespaces: instance.PlaneNamespaces{Planes: w.planes}, Locks: &registry.Locks{}, Timeout: time.Minute,
 		Composed: func(key v1alpha1.InstanceKey, result *compose.Result, err error) {
 			if w.composed != nil {
 				w.composed(key, result, err)
@@ -178,7 +172,7 @@ func must[T any](value T, err error) func(testing.TB) T {
 	}
 }
 
-func newNamespace(t *testing.T, server *planetest.Server) string {
+func newNamespace(t testing.TB, server *planetest.Server) string {
 	t.Helper()
 	client := must(kubernetes.NewForConfig(server.Admin))(t)
 	created := must(client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
@@ -187,7 +181,7 @@ func newNamespace(t *testing.T, server *planetest.Server) string {
 	return created.Name
 }
 
-func openStorage(t *testing.T) func(*kind.Kind, v1alpha1.ExportKey) (*kind.Store, error) {
+func openStorage(t testing.TB) func(*kind.Kind, v1alpha1.ExportKey) (*kind.Store, error) {
 	t.Helper()
 	server := must(etcd.Start(t.Context(), etcd.EmbeddedConfig{DataDir: t.TempDir(), UnsafeNoFsync: true}))(t)
 	t.Cleanup(server.Stop)
@@ -376,8 +370,13 @@ func (w *world) row(name, id string) (v1alpha1.ComposedResource, bool) {
 func (w *world) become(name, endpoint string) {
 	w.t.Helper()
 	_, row := w.child(name, "server")
+	w.setEndpoint(row, endpoint)
+}
+
+func (w *world) setEndpoint(server v1alpha1.ComposedResource, endpoint string) {
+	w.t.Helper()
 	patch := fmt.Sprintf(`{"status":{"endpoint":%q}}`, endpoint)
-	_, err := w.admin.Resource(servers).Namespace(row.Namespace).Patch(w.t.Context(), row.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+	_, err := w.admin.Resource(servers).Namespace(server.Namespace).Patch(w.t.Context(), server.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -243,6 +243,25 @@ func TestSweepWaitsForStorageToBeConfirmed(t *testing.T) {
 	eventually(t, "the orphan is deleted", func() bool { return !b.shared.has("orphan") })
 }
 
+func TestChildrenOfALostStorageAreLeft(t *testing.T) {
+	b := newBed()
+	b.Loop.config.StorageSince = time.Now().Add(-time.Hour)
+	b.start(t, testProgram("v1", secretNode))
+	of := source{v1alpha1.TargetProvider, testGVR}
+	eventually(t, "children are watched", func() bool { return b.sources.isOpen(of) })
+	created := func(name string, ago time.Duration) *unstructured.Unstructured {
+		object := child(name, "uid-"+name, "1", "c", "dead")
+		object.SetCreationTimestamp(metav1.NewTime(time.Now().Add(-ago)))
+		return object
+	}
+	b.place(of, created("older", 2*time.Hour))
+	b.place(of, created("younger", time.Minute))
+	eventually(t, "an orphan of this storage is swept", func() bool { return !b.shared.has("younger") })
+	if !b.shared.has("older") {
+		t.Error("a child of an earlier storage was swept")
+	}
+}
+
 func TestAnObjectThatTookAnOrphansPlaceIsLeftAlone(t *testing.T) {
 	b, of := sweepBed(t)
 	b.place(of, child("orphan", "new", "2", "c", "dead"))

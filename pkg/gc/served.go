@@ -2,7 +2,6 @@ package gc
 
 import (
 	"context"
-	"slices"
 	"sync"
 
 	"github.com/kcp-dev/logicalcluster/v3"
@@ -101,7 +100,9 @@ func (s *served) instanceChanged(event watch.EventType, instance *unstructured.U
 		s.children.begin()
 		s.lookAtAllBindings()
 	case watch.Added, watch.Modified:
-		s.loop.enqueue(s.put(instance), changed(versionOf(instance)))
+		why := changed(versionOf(instance))
+		why.background = !s.children.listed.Load() // a start is no event
+		s.loop.enqueue(s.put(instance), why)
 	case watch.Deleted:
 		s.forget(instance)
 	}
@@ -149,8 +150,7 @@ func (s *served) took(result *compose.Result) bool {
 func (s *served) upToDate(instance *unstructured.Unstructured) bool {
 	program, _ := s.current()
 	made := composition(instance)
-	return made.Revision == program.SpecHash &&
-		!slices.ContainsFunc(made.Resources, func(row v1alpha1.ComposedResource) bool { return row.State == v1alpha1.StateDeleting })
+	return made.Revision == program.SpecHash && !hasDeleting(made)
 }
 
 // enqueueAll makes the matching instances due.

@@ -203,6 +203,10 @@ func (s *served) delete(ctx context.Context, orphan stray) error {
 	case live.GetUID() != orphan.uid, live.GetDeletionTimestamp() != nil,
 		!engine.OwnedBy(live, orphan.instance, orphan.consumer), !markedBy(s.export, orphan.target, live), s.keeps(live):
 		return nil
+	case live.GetCreationTimestamp().Time.Before(s.loop.config.StorageSince):
+		klog.FromContext(ctx).Info("a child without instance is older than storage, and is left", "export", s.export.String(),
+			"target", orphan.target, "resource", orphan.object.GVR.Resource, "name", orphan.object.Name)
+		return nil
 	}
 	err = place.Delete(ctx, orphan.object, orphan.uid)
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
