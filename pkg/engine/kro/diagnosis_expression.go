@@ -3,20 +3,16 @@ package kro
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/google/cel-go/cel"
-	celcommon "github.com/google/cel-go/common"
 	krocel "github.com/kubernetes-sigs/kro/pkg/cel"
 	"github.com/kubernetes-sigs/kro/pkg/cel/conversion"
 	krolibrary "github.com/kubernetes-sigs/kro/pkg/cel/library"
 	"github.com/kubernetes-sigs/kro/pkg/graph"
 	"github.com/kubernetes-sigs/kro/pkg/graph/parser"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/apiserver/pkg/cel/openapi"
-	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
 // use is one expression where it stands.
@@ -314,91 +310,4 @@ func (d *diagnosis) readableNames(u use) []string {
 		names = append(names[:maxSuggestions], "…")
 	}
 	return names
-}
-
-// checkType compares the type of an expression with that of the field it stands in.
-func (d *diagnosis) checkType(u use, output *cel.Type, at place) {
-	expected := d.typeOf(at)
-	if u.expression.OriginalTemplate != "" {
-		expected = cel.StringType
-	}
-	if expected.IsAssignableType(output) {
-		return
-	}
-	if compatible, err := krocel.AreTypesStructurallyCompatible(output, expected, d.provider); !compatible {
-		message := fmt.Sprintf("expected %s, found %s", typeName(expected), typeName(output))
-		if err != nil && expected.Kind() == output.Kind() {
-			message += " (" + prettyTypes(err.Error()) + ")"
-		}
-		d.refuseUse(u, message)
-	}
-}
-
-func (d *diagnosis) typeOf(at place) *cel.Type {
-	if at.schema == nil {
-		return cel.DynType
-	}
-	if declared, ok := d.provider.FindDeclType(at.typeName); ok {
-		return declared.CelType()
-	}
-	declared := krocel.SchemaDeclTypeWithMetadata(&openapi.Schema{Schema: at.schema}, false)
-	if declared == nil {
-		return cel.DynType
-	}
-	return declared.MaybeAssignTypeName(at.typeName).CelType()
-}
-
-func typeName(t *cel.Type) string { return prettyTypes(t.String()) }
-
-var internalTypes = regexp.MustCompile(krocel.TypeNamePrefix + `([A-Za-z0-9_.@]+)`)
-
-// prettyTypes writes kro's names of types as the fields that they are the types of.
-func prettyTypes(text string) string {
-	return internalTypes.ReplaceAllStringFunc(text, func(name string) string {
-		name = strings.TrimPrefix(name, krocel.TypeNamePrefix)
-		name = strings.ReplaceAll(name, ".@idx", "[]")
-		return "object " + strings.ReplaceAll(name, ".@elem", "[]")
-	})
-}
-
-var (
-	undefinedField = regexp.MustCompile(`^undefined field '(.+)'$`)
-	noOverload     = regexp.MustCompile(`^found no matching overload for '(.+)' applied to '(.+)'$`)
-)
-
-// issueText is CEL's message in words for authors, with its place unless that is the start.
-func (d *diagnosis) issueText(u use, issue *celcommon.Error) string {
-	text := prettyTypes(issue.Message)
-	if match := undefinedField.FindStringSubmatch(text); match != nil {
-		text = fmt.Sprintf("unknown field %q", match[1])
-		if schema := d.schemaWithout(u, match[1]); schema != nil {
-			text += ", expected " + oneOf(schema)
-		}
-	}
-	if match := noOverload.FindStringSubmatch(text); match != nil {
-		text = fmt.Sprintf("%s can't be applied to %s", strings.Trim(match[1], "_@"), match[2])
-	}
-	// Places in a string with expressions are those in what kro makes of it.
-	if column := issue.Location.Column(); column > 0 && u.expression.OriginalTemplate == "" {
-		text = fmt.Sprintf("%s (at character %d)", text, column+1)
-	}
-	return text
-}
-
-// schemaWithout is the schema that the expression looks for the field in.
-func (d *diagnosis) schemaWithout(u use, name string) *spec.Schema {
-	for _, chain := range paths(u.expression.Original) {
-		schema := d.types[chain.root]
-		if chain.root == graph.EachVarName && u.resource != nil && u.resource.kind != nil {
-			schema = u.resource.kind.Schema
-		}
-		for _, s := range chain.steps {
-			declared := declaration(schema, s)
-			if declared == nil && schema != nil && s.field == name {
-				return schema
-			}
-			schema = declared
-		}
-	}
-	return nil
 }

@@ -2,6 +2,8 @@ package kro
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -133,7 +135,12 @@ func (c *compilation) object(path *field.Path, raw runtime.RawExtension) map[str
 	}
 	out := map[string]any{}
 	if err := yaml.UnmarshalStrict(raw.Raw, &out); err != nil {
-		c.refuse(field.Invalid(path, field.OmitValueType{}, "expected an object: "+err.Error()))
+		message := "expected an object"
+		var mistyped *json.UnmarshalTypeError
+		if !errors.As(err, &mistyped) {
+			message += ": " + err.Error()
+		}
+		c.refuse(field.Invalid(path, field.OmitValueType{}, message))
 		return nil
 	}
 	return out
