@@ -1,7 +1,9 @@
 package compose_test
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -99,6 +101,30 @@ func TestChangeReachesDependentsInOneCall(t *testing.T) {
 	}
 	if got := string(access.Data["size"]); got != "10" {
 		t.Errorf("access says %s, want 10", got)
+	}
+}
+
+func TestDependentIsNotWrittenWithValuesThatAreAboutToChange(t *testing.T) {
+	// config changes with the instance itself, and with server, which changes too.
+	f := newFixture(t, strings.ReplaceAll(twoPlanes, "        size: ${server.data.size}\n", "        size: ${server.data.size}\n        own: ${schema.spec.size}\n"), spec("size", "1"))
+	f.write()
+	f.change(map[string]any{"size": "5"})
+	f.admit()
+	var applied []string
+	f.consumerProxy.Fail(func(_ http.ResponseWriter, r *http.Request) bool {
+		if strings.Contains(r.Header.Get("Content-Type"), "apply-patch") && strings.HasSuffix(r.URL.Path, "-config") {
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				t.Error(err)
+			}
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			applied = append(applied, string(body))
+		}
+		return false
+	})
+	f.apply()
+	if len(applied) != 1 || !strings.Contains(applied[0], `"size":"10"`) {
+		t.Errorf("applied %q, want once, with what server says by now", applied)
 	}
 }
 
