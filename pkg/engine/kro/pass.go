@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/kubernetes-sigs/kro/pkg/graph"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -117,16 +118,21 @@ func (p *pass) excluded(id v1alpha1.NodeID) (bool, error) {
 			undecided = reason(dependency, err)
 		}
 	}
-	if undecided != nil {
-		return false, undecided
-	}
+	// Its own conditions decide too, as far as they read nothing that is to be awaited.
 	for _, condition := range n.include {
+		if undecided != nil && p.readsNodes(condition) {
+			continue
+		}
 		included, err := p.included(n, condition)
 		if err != nil || !included {
 			return !included && err == nil, err
 		}
 	}
-	return false, nil
+	return false, undecided
+}
+
+func (p *pass) readsNodes(e *expression) bool {
+	return slices.ContainsFunc(e.references, func(name string) bool { return p.graph.nodes[v1alpha1.NodeID(name)] != nil })
 }
 
 // included evaluates an includeWhen, once the resources that it reads are ready.
