@@ -342,3 +342,24 @@ func TestOnlyOwnedClustersAreWorkedOn(t *testing.T) {
 		t.Error("what was owned before had another pass")
 	}
 }
+
+func TestResyncGoesOverEveryInstanceOncePerRound(t *testing.T) {
+	b := newBed()
+	b.Loop.config.Resync = resyncSlots * 5 * time.Millisecond
+	for i := range 20 {
+		b.stored.put(instance("c", fmt.Sprint(i), fmt.Sprint(i)))
+	}
+	b.start(t, testProgram("v1"))
+	eventually(t, "all have had passes without events", func() bool {
+		for i := range 20 {
+			if b.composer.count(fmt.Sprint("v1 ", i)) < 3 {
+				return false
+			}
+		}
+		return true
+	})
+	passes := len(b.composer.passes())
+	if passes > 20*6 {
+		t.Errorf("%d passes over 20 instances: a resync is more than one pass each", passes)
+	}
+}

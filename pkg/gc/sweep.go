@@ -89,7 +89,7 @@ func (s *strays) byConsumer() map[household][]stray {
 // strayOf reads a child's marks. complete is false unless they say beyond doubt that krop wrote it
 // for an instance of this export.
 func strayOf(export v1alpha1.ExportKey, s source, child *unstructured.Unstructured) (found stray, complete bool) {
-	if !markedBy(export, s.target, child) {
+	if s.target == v1alpha1.TargetConsumer || !markedBy(export, s.target, child) {
 		return stray{}, false
 	}
 	labels := child.GetLabels()
