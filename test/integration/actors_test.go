@@ -31,7 +31,6 @@ var (
 	quotas     = schema.GroupVersionResource{Version: "v1", Resource: "resourcequotas"}
 	blueprints = schema.GroupVersionResource{Group: "krop.opendefense.cloud", Version: "v1alpha1", Resource: "resourcegraphdefinitions"}
 	exports    = schema.GroupVersionResource{Group: "apis.kcp.io", Version: "v1alpha2", Resource: "apiexports"}
-	slices     = schema.GroupVersionResource{Group: "endpoints.krop.opendefense.cloud", Version: "v1alpha1", Resource: "blueprintendpointslices"}
 )
 
 // actor is a user at work in the namespace "default" of a workspace.

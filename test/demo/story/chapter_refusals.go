@@ -8,7 +8,7 @@ func refusals() Chapter {
 		refusal("A field of the wrong type.", consumer, "refused/wrong-type.yaml", 422,
 			[]string{"spec.connections"}, "spec.connections", "integer"),
 		refusal("A rule of the blueprint that is violated.", consumer, "refused/rule-violated.yaml", 422,
-			[]string{"spec.users"}, "spec.users"),
+			[]string{"spec.users"}, "spec.users", "admin"),
 		refusal("An expression of the blueprint that fails on this input: which one, and which field it reads.", consumer,
 			"refused/expression-fails.yaml", 422, []string{"spec.storage"}, "server", "quantity", "spec.storage"),
 		refusal("Children that their own APIs refuse, one in the provider's workspace and one in the consumer's. Both answers come back.",
