@@ -121,7 +121,7 @@ func (w *write) answerAsStored(ctx context.Context, stored *unstructured.Unstruc
 }
 
 func (w *write) request(instance *unstructured.Unstructured) compose.Request {
-	return compose.Request{Program: w.program, Consumer: w.key.Cluster, Instance: instance}
+	return compose.Request{Program: w.program, Consumer: w.key.Cluster, Instance: instance, DryRun: w.dryRun}
 }
 
 func addWarnings(ctx context.Context, warnings []string) {
