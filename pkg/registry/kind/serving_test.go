@@ -1,17 +1,13 @@
 package kind
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/kcp-dev/logicalcluster/v3"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 )
@@ -69,32 +65,6 @@ func TestInvalidObjectsAreRefusedByField(t *testing.T) {
 		if !apierrors.IsInvalid(err) || !slices.Contains(causes(err), test.field) {
 			t.Errorf("%s: %v (causes %v)", name, err, causes(err))
 		}
-	}
-}
-
-func TestFieldValidationNamesUnknownFields(t *testing.T) {
-	store, s, _ := served(t)
-	seen := &warnings{}
-	client := s.client(t, one, seen).Namespace(namespace)
-	object := widget(store.Kind, "a", with("x", "spec", "unknown"))
-
-	_, err := client.Create(t.Context(), object, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
-	if !apierrors.IsBadRequest(err) || !strings.Contains(err.Error(), "spec.unknown") {
-		t.Errorf("strict: %v", err)
-	}
-	if _, err := client.Create(t.Context(), object, metav1.CreateOptions{FieldValidation: metav1.FieldValidationWarn}); err != nil {
-		t.Fatal(err)
-	}
-	if len(seen.texts) != 1 || !strings.Contains(seen.texts[0], "spec.unknown") {
-		t.Errorf("warnings %q", seen.texts)
-	}
-	seen.texts = nil
-	object.SetName("b")
-	if _, err := client.Create(t.Context(), object, metav1.CreateOptions{FieldValidation: metav1.FieldValidationIgnore}); err != nil {
-		t.Fatal(err)
-	}
-	if len(seen.texts) != 0 {
-		t.Errorf("warnings %q", seen.texts)
 	}
 }
 
@@ -200,88 +170,6 @@ func TestApplyCreatesOnlyWithAnAuthorizer(t *testing.T) {
 	}
 }
 
-func TestFieldSelectors(t *testing.T) {
-	store, _, client := served(t)
-	for name, color := range map[string]string{"a": "red", "b": "blue"} {
-		if _, err := client.Create(t.Context(), widget(store.Kind, name, with(color, "spec", "color")), metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for selector, want := range map[string][]string{
-		"metadata.name=a":          {"a"},
-		"metadata.namespace=other": nil,
-		"spec.color=blue":          {"b"},
-		"spec.color!=blue":         {"a"},
-		"metadata.namespace=" + namespace + ",spec.color=red": {"a"},
-	} {
-		list, err := client.List(t.Context(), metav1.ListOptions{FieldSelector: selector})
-		if err != nil {
-			t.Errorf("%s: %v", selector, err)
-			continue
-		}
-		if got := names(list); !slices.Equal(got, want) {
-			t.Errorf("%s: %v", selector, got)
-		}
-	}
-	if _, err := client.List(t.Context(), metav1.ListOptions{FieldSelector: "spec.size=3"}); !apierrors.IsBadRequest(err) {
-		t.Errorf("a field that isn't selectable: %v", err)
-	}
-}
-
-func names(list *unstructured.UnstructuredList) (names []string) {
-	for _, item := range list.Items {
-		names = append(names, item.GetName())
-	}
-	return names
-}
-
-func TestTablesHaveTheKindsColumns(t *testing.T) {
-	store, s, client := served(t)
-	if _, err := client.Create(t.Context(), widget(store.Kind, "a"), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	_, _, body := s.fetch(t, one, "/namespaces/"+namespace+"/widgets", "application/json;as=Table;g=meta.k8s.io;v=v1,application/json")
-	table := &metav1.Table{}
-	if err := json.Unmarshal(body, table); err != nil {
-		t.Fatal(err)
-	}
-	if table.Kind != "Table" || len(table.Rows) != 1 || table.ColumnDefinitions[1].Name != "Color" || table.Rows[0].Cells[1] != "red" {
-		t.Errorf("table %s", body)
-	}
-}
-
-func TestProtobufIsForMetadataOnly(t *testing.T) {
-	store, s, client := served(t)
-	if _, err := client.Create(t.Context(), widget(store.Kind, "a"), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	path := "/namespaces/" + namespace + "/widgets"
-
-	status, contentType, _ := s.fetch(t, one, path, "application/vnd.kubernetes.protobuf,application/json")
-	if status != 200 || contentType != "application/json" {
-		t.Errorf("with JSON as an alternative: %d %s", status, contentType)
-	}
-	if status, _, _ := s.fetch(t, one, path, "application/vnd.kubernetes.protobuf"); status != 406 {
-		t.Errorf("without an alternative: %d", status)
-	}
-	status, contentType, body := s.fetch(t, one, path,
-		"application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
-	if status != 200 || !strings.HasPrefix(contentType, "application/vnd.kubernetes.protobuf") {
-		t.Fatalf("metadata: %d %s", status, contentType)
-	}
-	scheme := runtime.NewScheme()
-	if err := metav1.AddMetaToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	list := &metav1.PartialObjectMetadataList{}
-	if _, _, err := protobuf.NewSerializer(scheme, scheme).Decode(body, nil, list); err != nil {
-		t.Fatal(err)
-	}
-	if len(list.Items) != 1 || list.Items[0].Name != "a" {
-		t.Errorf("metadata %v", list)
-	}
-}
-
 func TestStatusIsWrittenThroughItsSubresourceOnly(t *testing.T) {
 	store, _, client := served(t)
 	created, err := client.Create(t.Context(), widget(store.Kind, "a"), metav1.CreateOptions{})
@@ -308,85 +196,6 @@ func TestStatusIsWrittenThroughItsSubresourceOnly(t *testing.T) {
 	with(int64(1), "status", "phase")(kept)
 	if _, err := client.UpdateStatus(t.Context(), kept, metav1.UpdateOptions{}); !apierrors.IsInvalid(err) {
 		t.Errorf("a status that doesn't fit: %v", err)
-	}
-}
-
-func TestDeleteWaitsForFinalizersAndHonoursPreconditions(t *testing.T) {
-	store, _, client := served(t)
-	created, err := client.Create(t.Context(), widget(store.Kind, "a", func(o *unstructured.Unstructured) {
-		o.SetFinalizers([]string{"example.com/hold"})
-	}), metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	wrong := types.UID("other")
-	if err := client.Delete(t.Context(), "a", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &wrong}}); !apierrors.IsConflict(err) {
-		t.Errorf("with another UID: %v", err)
-	}
-	if err := client.Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	deleting, err := client.Get(t.Context(), "a", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if deleting.GetDeletionTimestamp() == nil || deleting.GetUID() != created.GetUID() {
-		t.Errorf("metadata %v", deleting.Object["metadata"])
-	}
-	deleting.SetFinalizers(nil)
-	if _, err := client.Update(t.Context(), deleting, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := client.Get(t.Context(), "a", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("after the last finalizer: %v", err)
-	}
-}
-
-func TestPropagationPoliciesLeaveNoFinalizerBehind(t *testing.T) {
-	store, _, client := served(t)
-	for _, policy := range []metav1.DeletionPropagation{
-		metav1.DeletePropagationForeground, metav1.DeletePropagationBackground, metav1.DeletePropagationOrphan,
-	} {
-		object := widget(store.Kind, "a", func(o *unstructured.Unstructured) {
-			o.SetFinalizers([]string{metav1.FinalizerDeleteDependents})
-		})
-		created, err := client.Create(t.Context(), object, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		created.SetFinalizers([]string{metav1.FinalizerOrphanDependents})
-		if _, err := client.Update(t.Context(), created, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		if err := client.Delete(t.Context(), "a", metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := client.Get(t.Context(), "a", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-			t.Errorf("%s: still there: %v", policy, err)
-		}
-	}
-}
-
-func TestDeleteCollectionTakesWhatIsSelected(t *testing.T) {
-	store, s, client := served(t)
-	for _, name := range []string{"a", "b", "c"} {
-		object := widget(store.Kind, name, with(name, "metadata", "labels", "name"))
-		if _, err := client.Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.client(t, two, nil).Namespace(namespace).Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	err := client.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "name!=c"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for cluster, want := range map[logicalcluster.Name][]string{one: {"c"}, two: {"a", "b", "c"}} {
-		list, err := s.client(t, cluster, nil).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
-		if err != nil || !slices.Equal(names(list), want) {
-			t.Errorf("%s has %v, %v", cluster, names(list), err)
-		}
 	}
 }
 
