@@ -67,12 +67,13 @@ func judge(request Request, f finding) verdict {
 		return verdict{code: http.StatusForbidden, status: metav1.StatusReasonForbidden, reason: permission(request, f, denial)}
 	case plane.IsNotServed(f.err):
 		return unavailable(fmt.Sprintf("the %s plane does not serve %s now", f.key.Target, f.key.GroupResource))
-	case isTransient(f.err):
-		return unavailable(f.err.Error())
+	case errors.As(f.err, &answer) && isTransient(f.err):
+		return unavailable(answer.Status().Message)
 	case errors.As(f.err, &answer):
 		return quoted(answer.Status())
 	default:
-		return unavailable(f.err.Error())
+		// What failed on the way says where krop's servers are, which is for logs only.
+		return unavailable(fmt.Sprintf("the %s plane can't be reached now", f.key.Target))
 	}
 }
 
@@ -189,6 +190,9 @@ func describe(node *engine.NodePlan, key v1alpha1.ObjectKey) string {
 	name := key.Name
 	if key.Namespace != "" {
 		name = key.Namespace + "/" + name
+	}
+	if name == "" { // not known yet
+		return fmt.Sprintf("resource %q (%s %s)", node.ID, node.Target, node.GVK.Kind)
 	}
 	return fmt.Sprintf("resource %q (%s %s %s)", node.ID, node.Target, node.GVK.Kind, name)
 }

@@ -37,7 +37,7 @@ func (c *Composer) Preflight(ctx context.Context, request Request) (*Result, err
 	if err := ctx.Err(); errors.Is(err, context.Canceled) {
 		return nil, err // nobody waits for the answer
 	}
-	if findings := w.findings(plan); len(findings) > 0 {
+	if findings := append(w.findings(plan), w.awaitedDenials(ctx, plan)...); len(findings) > 0 {
 		return nil, refuse(request, findings)
 	}
 	return w.admitted(plan)
