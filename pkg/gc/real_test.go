@@ -52,7 +52,6 @@ var (
 	export     = v1alpha1.ExportKey{Cluster: "provider1", Name: "databases.example.org"}
 	servers    = schema.GroupVersionResource{Group: "infra.example.org", Version: "v1", Resource: "servers"}
 	configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-	secrets    = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 )
 
 // apiServer is started by the first test that needs it.
