@@ -214,6 +214,9 @@ type SchemaMetadata struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.template) != has(self.externalRef)",message="exactly one of template or externalRef must be set"
 type Resource struct {
+	// The engine fills in defaults, and not the schema: kubectl apply compares lists as a whole, and would
+	// take a value that the server has filled in for a difference, each time.
+
 	// id names the resource in expressions: ${id.status.field}. lowerCamelCase, unique in the blueprint.
 	//
 	// +kubebuilder:validation:Required
@@ -223,21 +226,18 @@ type Resource struct {
 	// provider's workspace, or the host cluster.
 	//
 	// +optional
-	// +kubebuilder:default=consumer
 	Target Target `json:"target,omitempty"`
 
 	// conflictPolicy says what to do if the object exists already and is not this instance's:
 	// Fail (the default) refuses the write, Adopt takes the object over if nobody owns it.
 	//
 	// +optional
-	// +kubebuilder:default=Fail
 	ConflictPolicy ConflictPolicy `json:"conflictPolicy,omitempty"`
 
 	// deletionPolicy says what happens to the object when the instance no longer wants it:
 	// Delete (the default) or Orphan, which leaves it in place.
 	//
 	// +optional
-	// +kubebuilder:default=Delete
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
 	// template is the object to write. Any string in it may hold ${} expressions.
