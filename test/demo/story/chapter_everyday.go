@@ -105,7 +105,7 @@ func apart() Chapter {
 		{
 			As: consumer2,
 			Args: []string{
-				"wait", `--for=jsonpath={.status.appliedPermissionClaims[?(@.resource=="configmaps")].resource}=configmaps`,
+				"wait", `--for=jsonpath={.status.appliedPermissionClaims[?(@.resource=="secrets")].resource}=secrets`,
 				"apibinding/databases", "--timeout=60s",
 			},
 		},

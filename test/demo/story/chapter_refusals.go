@@ -14,16 +14,16 @@ func refusals() Chapter {
 		refusal("Children that their own APIs refuse, one in the provider's workspace and one in the consumer's. Both answers come back.",
 			consumer, "refused/child-refused.yaml", 422, nil, "server", "maxConnections", "500", "logins", "child-refused-login-Bob"),
 		{
-			Says: "A second consumer binds, and does not let krop write ConfigMaps.",
+			Says: "A second consumer binds, and does not let krop write Secrets.",
 			As:   consumer2,
-			Args: []string{"apply", "-f", folder + "consumer/binding-without-configmaps.yaml"},
+			Args: []string{"apply", "-f", folder + "consumer/binding-without-secrets.yaml"},
 		},
 		{
 			As:   consumer2,
 			Args: []string{"wait", "--for=jsonpath={.status.phase}=Bound", "apibinding/databases", "--timeout=60s"},
 		},
-		refusal("The answer names the claim to accept. The provider's workspace is untouched as well.", consumer2,
-			"consumer/orders.yaml", 403, nil, "configmaps", "claim"),
+		refusal("The one Secret could not be written yet anyway, since the server has no endpoint; all the same the answer names the claim to accept. The provider's workspace is untouched as well.", consumer2,
+			"consumer/orders.yaml", 403, nil, "connection", "secrets", "claim"),
 	}}
 }
 
