@@ -122,7 +122,7 @@ func (w *work) remember(key v1alpha1.ObjectKey, object *unstructured.Unstructure
 // concluded records what has become of the instance.
 func (w *work) concluded(ctx context.Context, plan *engine.Plan, stored *unstructured.Unstructured, intent Intent) (*Result, error) {
 	result := &Result{Plan: plan}
-	result.Warnings, result.Err = w.failures(plan)
+	result.Warnings, result.Err = w.failures(ctx, plan)
 	concluded := stored.DeepCopy()
 	if err := w.composer.setStatus(concluded, w.status(plan, w.describeRows(plan))); err != nil {
 		return nil, err
@@ -148,17 +148,18 @@ func record(ctx context.Context, intent Intent, instance *unstructured.Unstructu
 
 // failures is what went wrong, and the first of it that is worth a retry. A child that could not be read or
 // written is: others may change what is in the way. An expression that fails isn't, before something it reads has changed.
-func (w *work) failures(plan *engine.Plan) (warnings []string, first error) {
+func (w *work) failures(ctx context.Context, plan *engine.Plan) (warnings []string, first error) {
 	for i := range plan.Nodes {
 		if node := &plan.Nodes[i]; node.Err != nil && !w.waits(node) {
 			warnings = append(warnings, node.Err.Error())
 		}
 	}
 	for _, f := range w.failedChildren(plan) {
-		about := describe(f.node, f.key)
-		warnings = append(warnings, about+": "+judge(w.request, f).reason)
+		failure := newChildError(w.request, f)
+		failure.log(ctx, w.request.Instance)
+		warnings = append(warnings, failure.Error())
 		if first == nil {
-			first = fmt.Errorf("%s: %w", about, f.err)
+			first = failure
 		}
 	}
 	return warnings, first

@@ -1,6 +1,7 @@
 package compose
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/klog/v2"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
 	"go.opendefense.cloud/krop/pkg/engine"
@@ -40,6 +42,28 @@ func (e *foreignError) Error() string {
 	default:
 		return "it exists and isn't this instance's (the blueprint doesn't say conflictPolicy: Adopt)"
 	}
+}
+
+// childError is what has gone wrong with a child, in words that may be shown to the instance's user. The
+// cause may say more, such as where krop's servers are.
+type childError struct {
+	child, reason string
+	cause         error
+}
+
+func newChildError(request Request, f finding) *childError {
+	return &childError{child: describe(f.node, f.key), reason: judge(request, f).reason, cause: f.err}
+}
+
+// Error names child and reason.
+func (e *childError) Error() string { return e.child + ": " + e.reason }
+
+// Unwrap is the cause.
+func (e *childError) Unwrap() error { return e.cause }
+
+// log keeps the cause for those who run krop.
+func (e *childError) log(ctx context.Context, instance *unstructured.Unstructured) {
+	klog.FromContext(ctx).V(2).Info("child failed", "instance", klog.KObj(instance), "uid", instance.GetUID(), "child", e.child, "err", e.cause)
 }
 
 // verdict is what a finding means for the request.

@@ -203,13 +203,13 @@ func (f *fixture) create(namespace, name string) *corev1.ConfigMap {
 
 func TestPlaneThatCannotBeReachedIsRefusedForNow(t *testing.T) {
 	f := newFixture(t, twoPlanes, spec())
-	f.providerProxy.Fail(func(w http.ResponseWriter, _ *http.Request) bool {
-		http.Error(w, "no upstream", http.StatusBadGateway)
-		return true
-	})
+	f.providerProxy.Close()
 	status := f.refused()
 	if status.Code != http.StatusServiceUnavailable || status.Details.RetryAfterSeconds == 0 {
 		t.Errorf("got %d, retry after %d", status.Code, status.Details.RetryAfterSeconds)
+	}
+	if !strings.Contains(status.Message, "provider plane") || strings.Contains(status.Message, f.providerProxy.Listener.Addr().String()) {
+		t.Errorf("%q doesn't name the plane, or tells where krop's servers are", status.Message)
 	}
 	f.nothingWritten()
 }

@@ -34,14 +34,14 @@ type remover struct {
 func (r remover) remove(ctx context.Context, row v1alpha1.ComposedResource) removal {
 	at, err := r.composer.planes.For(ctx, row.Target, r.request.Program.Export, r.request.Consumer)
 	if err != nil {
-		return r.kept(row, err)
+		return r.kept(ctx, row, err)
 	}
 	live, err := at.Get(ctx, objectOf(row))
 	switch {
 	case err != nil && isGone(row.Target, err):
 		return removal{row: row, gone: true}
 	case err != nil:
-		return r.kept(row, err)
+		return r.kept(ctx, row, err)
 	case !isOwn(r.request, row, live):
 		return removal{row: row, gone: true} // what the row spoke of is gone, or somebody else's by now
 	case row.DeletionPolicy == v1alpha1.DeletionOrphan:
@@ -57,14 +57,14 @@ func (r remover) remove(ctx context.Context, row v1alpha1.ComposedResource) remo
 func (r remover) delete(ctx context.Context, at plane.Plane, row v1alpha1.ComposedResource, live *unstructured.Unstructured) removal {
 	err := at.Delete(ctx, objectOf(row), live.GetUID())
 	if err != nil && !apierrors.IsNotFound(err) {
-		return r.kept(row, err)
+		return r.kept(ctx, row, err)
 	}
 	left, err := at.Get(ctx, objectOf(row))
 	switch {
 	case err != nil && isGone(row.Target, err):
 		return removal{row: row, gone: true}
 	case err != nil:
-		return r.kept(row, err)
+		return r.kept(ctx, row, err)
 	case left.GetUID() != live.GetUID():
 		return removal{row: row, gone: true}
 	default:
@@ -78,19 +78,16 @@ func (r remover) orphan(ctx context.Context, at plane.Plane, row v1alpha1.Compos
 	options := plane.WriteOptions{FieldManager: engine.FieldManager(uid)}
 	_, err := at.Update(ctx, row.GVR(), engine.Unmarked(live, uid), options)
 	if err != nil && !isGone(row.Target, err) {
-		return r.kept(row, err)
+		return r.kept(ctx, row, err)
 	}
 	return removal{row: row, gone: true}
 }
 
 // kept is a child of which it isn't known that it is gone.
-func (r remover) kept(row v1alpha1.ComposedResource, err error) removal {
-	f := finding{node: nodeOf(row), key: row.Key(), err: err}
-	return removal{
-		row:     row,
-		message: "can't be deleted: " + judge(r.request, f).reason,
-		err:     fmt.Errorf("%s: %w", describe(f.node, f.key), err),
-	}
+func (r remover) kept(ctx context.Context, row v1alpha1.ComposedResource, err error) removal {
+	failure := newChildError(r.request, finding{node: nodeOf(row), key: row.Key(), err: err})
+	failure.log(ctx, r.request.Instance)
+	return removal{row: row, message: "can't be deleted: " + failure.reason, err: failure}
 }
 
 func waitsFor(row v1alpha1.ComposedResource, live *unstructured.Unstructured) removal {

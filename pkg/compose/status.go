@@ -91,7 +91,7 @@ func (w *work) rowless(plan *engine.Plan) error {
 		}
 		for _, child := range node.Children {
 			if err := w.failed[child.Key]; err != nil {
-				return fmt.Errorf("%s: %w", describe(node, child.Key), err)
+				return newChildError(w.request, finding{node: node, key: child.Key, err: err})
 			}
 		}
 	}
