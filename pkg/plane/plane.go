@@ -65,6 +65,8 @@ type Sources interface {
 	// Watch lists and then watches, until ctx ends, the objects of gvr on the target's plane that carry
 	// the blueprint's label: on the consumer plane those of all consumers of the export. It resumes
 	// after cuts by listing anew, and calls handle for every object that was added, modified or deleted,
-	// from one goroutine. A DELETED event is a hint, not a proof (a revoked claim looks the same).
+	// from one goroutine. Objects have apiVersion and metadata, nothing else; one that has gone during a
+	// cut has only its identity and krop's labels. A DELETED event is a hint, not a proof (a revoked
+	// claim looks the same). It returns nil when ctx ends, and ErrNoHost at once.
 	Watch(ctx context.Context, target v1alpha1.Target, export v1alpha1.ExportKey, blueprintLabel string, gvr schema.GroupVersionResource, handle func(watch.EventType, *unstructured.Unstructured)) error
 }
