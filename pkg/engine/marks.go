@@ -31,6 +31,15 @@ func Marked(object *unstructured.Unstructured) bool {
 	return uid || consumer
 }
 
+// MarkedByOther says whether the object carries a mark that isn't this instance's. A mark that somebody
+// has only taken off makes it nobody else's.
+func MarkedByOther(object *unstructured.Unstructured, instanceUID types.UID, consumer logicalcluster.Name) bool {
+	labels := object.GetLabels()
+	uid, hasUID := labels[v1alpha1.LabelInstanceUID]
+	cluster, hasCluster := labels[v1alpha1.LabelConsumerCluster]
+	return hasUID && uid != string(instanceUID) || hasCluster && cluster != consumer.String()
+}
+
 // Recorded says whether the object is the very one that the row speaks of, and not another of the
 // same name. A row that has no UID yet was never written, so nothing is known to differ.
 func Recorded(row v1alpha1.ComposedResource, object *unstructured.Unstructured) bool {
@@ -61,10 +70,11 @@ func withoutPrefix(in map[string]string) map[string]string {
 func (n naming) mark(node *Node, object *unstructured.Unstructured) {
 	labels := object.GetLabels()
 	if labels == nil {
-		labels = make(map[string]string, 4)
+		labels = make(map[string]string, 5)
 	}
 	labels[v1alpha1.LabelInstanceUID] = string(n.instance.GetUID())
 	labels[v1alpha1.LabelConsumerCluster] = n.consumer.String()
+	labels[v1alpha1.LabelProviderCluster] = n.program.Export.Cluster.String()
 	labels[v1alpha1.LabelBlueprint] = BlueprintLabel(n.program.Blueprint)
 	labels[v1alpha1.LabelNode] = string(node.ID)
 	object.SetLabels(labels)
