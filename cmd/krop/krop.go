@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"os"
 
 	"github.com/kcp-dev/logicalcluster/v3"
-	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -29,7 +27,7 @@ type krop struct {
 	kcp      *kcp
 	catalog  *registry.Catalog
 	locks    *registry.Locks
-	leases   *gc.Leases
+	leases   leases
 	loop     *gc.Loop
 	compiler *blueprint.Compiler
 	offering *blueprint.Offering
@@ -40,10 +38,10 @@ type krop struct {
 func assemble(config *apiserver.Config, storage *storage, kcp *kcp) *krop {
 	k := &krop{storage: storage, kcp: kcp, catalog: &registry.Catalog{}, locks: &registry.Locks{}}
 	composer := compose.New(kcp.planes, compose.Options{})
-	k.leases = gc.NewLeases(storage.Client().Client, storage.Prefix()+"/leases", replicaName())
+	k.leases = leasesOf(storage)
 	k.loop = gc.New(gc.Config{
-		Composer: composer, Planes: kcp.planes, Sources: kcp.planes,
-		Bindings: loopBindings{kcp.bindings}, Ownership: k.leases, Resync: config.Options.Resync,
+		Composer: composer, Planes: kcp.planes, Sources: kcp.planes, Bindings: loopBindings{kcp.bindings},
+		Ownership: k.leases.ownership(), StorageSince: storage.since, Resync: config.Options.Resync,
 	})
 	builder := &instance.Builder{
 		NewStore: k.newStore, Composer: composer,
@@ -81,18 +79,6 @@ func (k *krop) newStore(of *kind.Kind, export v1alpha1.ExportKey) (*kind.Store, 
 
 func (k *krop) reviewConfig(ctx context.Context, export v1alpha1.ExportKey, cluster logicalcluster.Name) (*rest.Config, error) {
 	return k.kcp.planes.Config(ctx, v1alpha1.TargetConsumer, export, cluster)
-}
-
-// replicaSuffixLength makes two processes of one host name differ: one in 27^5 pairs would not.
-const replicaSuffixLength = 5
-
-// replicaName tells this process from other replicas.
-func replicaName() string {
-	name, err := os.Hostname()
-	if err != nil || name == "" {
-		name = "krop"
-	}
-	return name + "-" + rand.String(replicaSuffixLength)
 }
 
 // followed starts and stops, with the loop over an export's instances, following who has bound it.

@@ -40,7 +40,7 @@ func (k *krop) run(ctx context.Context, server *apiserver.Server) error {
 	running, ctx := errgroup.WithContext(ctx)
 	running.Go(func() error { return server.Run(ctx) })
 	running.Go(func() error { k.loop.Run(ctx); return nil })
-	running.Go(func() error { k.leases.Run(ctx); return nil })
+	running.Go(func() error { k.leases.run(ctx); return nil })
 	running.Go(func() error { return ignoreEnd(ctx, k.serveBlueprints(ctx)) })
 	running.Go(func() error {
 		select {

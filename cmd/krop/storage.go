@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"path/filepath"
+	"time"
 
 	"go.opendefense.cloud/krop/pkg/apiserver"
+	"go.opendefense.cloud/krop/pkg/gc"
 	"go.opendefense.cloud/krop/pkg/registry/etcd"
 )
 
@@ -12,6 +14,9 @@ import (
 type storage struct {
 	*etcd.Backend
 	embedded *etcd.Embedded // nil with a cluster
+	// since is when it was used for the first time. Orphans older than that may be the children of
+	// instances that were lost with another storage: nothing is proven about them.
+	since time.Time
 }
 
 func openStorage(ctx context.Context, options apiserver.Etcd) (*storage, error) {
@@ -33,6 +38,10 @@ func openStorage(ctx context.Context, options apiserver.Etcd) (*storage, error) 
 		return nil, err
 	}
 	opened.Backend = backend
+	if opened.since, err = gc.StorageSince(ctx, backend.Client().Client, backend.Prefix()+"/since"); err != nil {
+		opened.close()
+		return nil, err
+	}
 	return opened, nil
 }
 

@@ -96,11 +96,11 @@ func (w *work) owns(key v1alpha1.ObjectKey, object *unstructured.Unstructured) b
 
 // isOwn is owns for a row that is at hand.
 func isOwn(request Request, row v1alpha1.ComposedResource, object *unstructured.Unstructured) bool {
-	marked := engine.OwnedBy(object, request.Instance.GetUID(), request.Consumer)
+	uid := request.Instance.GetUID()
 	if row.UID == "" {
-		return marked
+		return engine.OwnedBy(object, uid, request.Consumer)
 	}
-	return engine.Recorded(row, object) && (marked || !engine.Marked(object))
+	return engine.Recorded(row, object) && !engine.MarkedByOther(object, uid, request.Consumer)
 }
 
 // forget takes the UID out of a row whose child is gone.

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/kcp-dev/logicalcluster/v3"
-	apisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/warning"
@@ -28,6 +27,10 @@ var finalizerElement = value.NewValueInterface(v1alpha1.Finalizer)
 // the children.
 var collectorFinalizers = sets.New(metav1.FinalizerDeleteDependents, metav1.FinalizerOrphanDependents)
 
+// claimPrefix starts the labels by which kcp filters what an export's claims let it see. It stands here
+// because only pkg/publish knows kcp's types.
+const claimPrefix = "claimed.internal.apis.kcp.io/"
+
 type internalKey struct{}
 
 // WithInternal marks a write as krop's own: it may set, change and remove reserved metadata. Never
@@ -45,7 +48,7 @@ func isInternal(ctx context.Context) bool {
 // can't add, change or remove it. kcp.io/cluster is stamped anyway, whoever writes.
 func Reserved(key string) bool {
 	return strings.HasPrefix(key, v1alpha1.Prefix) ||
-		strings.HasPrefix(key, apisv1alpha2.APIExportPermissionClaimLabelPrefix)
+		strings.HasPrefix(key, claimPrefix)
 }
 
 // reservation keeps reserved metadata as it is stored. It doesn't refuse a write that differs: people
