@@ -67,6 +67,7 @@ func offering() Chapter {
 			Says:      "Applying it again changes nothing.",
 			As:        provider,
 			Args:      []string{"apply", "-f", folder + "provider/30-blueprint.yaml"},
+			Mentions:  []string{"unchanged"},
 			Unchanged: true,
 		},
 	}}
