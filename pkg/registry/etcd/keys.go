@@ -8,7 +8,7 @@ import (
 	"github.com/kcp-dev/logicalcluster/v3"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -125,7 +125,7 @@ func validateSegment(what, segment string) error {
 	if segment == "" {
 		return apierrors.NewBadRequest(what + " required")
 	}
-	if problems := path.IsValidPathSegmentName(segment); len(problems) > 0 {
+	if problems := content.IsPathSegmentName(segment); len(problems) > 0 {
 		return apierrors.NewBadRequest(fmt.Sprintf("invalid %s %q: %s", what, segment, strings.Join(problems, "; ")))
 	}
 	return nil

@@ -132,12 +132,12 @@ func TestApplyOwnsNothingThatIsStamped(t *testing.T) {
 	}
 	for _, entry := range applied.GetManagedFields() {
 		for _, stamped := range []string{"f:" + clusterAnnotation, v1alpha1.Finalizer} {
-			if strings.Contains(string(entry.FieldsV1.Raw), stamped) {
-				t.Errorf("%s owns %s: %s", entry.Manager, stamped, entry.FieldsV1.Raw)
+			if strings.Contains(entry.FieldsV1.GetRawString(), stamped) {
+				t.Errorf("%s owns %s: %s", entry.Manager, stamped, entry.FieldsV1.GetRawString())
 			}
 		}
-		if !strings.Contains(string(entry.FieldsV1.Raw), "f:note") {
-			t.Errorf("%s doesn't own its own annotation: %s", entry.Manager, entry.FieldsV1.Raw)
+		if !strings.Contains(entry.FieldsV1.GetRawString(), "f:note") {
+			t.Errorf("%s doesn't own its own annotation: %s", entry.Manager, entry.FieldsV1.GetRawString())
 		}
 	}
 }

@@ -148,7 +148,7 @@ func TestServerSideApplyTracksOwners(t *testing.T) {
 	for _, entry := range merged.GetManagedFields() {
 		managers = append(managers, entry.Manager+" "+string(entry.Operation))
 		for _, stamped := range []string{"f:" + clusterAnnotation, "f:status"} {
-			if strings.Contains(string(entry.FieldsV1.Raw), stamped) {
+			if strings.Contains(entry.FieldsV1.GetRawString(), stamped) {
 				t.Errorf("%s owns %s", entry.Manager, stamped)
 			}
 		}
