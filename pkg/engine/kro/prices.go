@@ -96,12 +96,9 @@ func quadratic(args []ref.Val) int {
 	return bounded(n, n/elementSize)
 }
 
-// charactersPerInstruction is how many characters of a regular expression make one step of it.
-const charactersPerInstruction = 4
-
-func matching(args []ref.Val) int {
-	return bounded(len(text(args, 0))+1, len(text(args, 1))/charactersPerInstruction+1)
-}
+// matching is the price of a regular expression, each character of which may be a step to be tried at
+// each character of the text.
+func matching(args []ref.Val) int { return bounded(len(text(args, 0))+1, len(text(args, 1))+1) }
 
 func integer(args []ref.Val, i int) int {
 	if i < len(args) {
