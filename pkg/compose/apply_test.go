@@ -293,6 +293,22 @@ func TestObjectThatTookAChildsNameIsSparedWhateverItsMarks(t *testing.T) {
 	}
 }
 
+func TestMarksThatWereTakenOffArePutBack(t *testing.T) {
+	f := newFixture(t, keyed, spec("key", "k"))
+	f.write()
+	for _, labels := range []map[string]string{{v1alpha1.LabelInstanceUID: string(f.store.get().GetUID())}, nil} {
+		config := f.child("config")
+		config.Labels = labels
+		if _, err := f.client.CoreV1().ConfigMaps(config.Namespace).Update(t.Context(), config, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		f.apply()
+		if got := f.child("config"); got.UID != config.UID || got.Labels[v1alpha1.LabelConsumerCluster] != consumer.String() {
+			t.Errorf("%s has labels %v", got.UID, got.Labels)
+		}
+	}
+}
+
 func TestAdoptionTakesWhatNobodyOwns(t *testing.T) {
 	f := newFixture(t, strings.ReplaceAll(keyed, "- id: config\n", "- id: config\n    conflictPolicy: Adopt\n"), spec("key", "k"))
 	theirs := f.create(f.consumerNamespace, "config")

@@ -37,7 +37,8 @@ type trace struct {
 
 // marks are the labels by which an event finds its instance.
 var marks = [...]string{
-	v1alpha1.LabelInstanceUID, v1alpha1.LabelConsumerCluster, v1alpha1.LabelBlueprint, v1alpha1.LabelNode,
+	v1alpha1.LabelInstanceUID, v1alpha1.LabelConsumerCluster, v1alpha1.LabelProviderCluster,
+	v1alpha1.LabelBlueprint, v1alpha1.LabelNode,
 }
 
 var _ cache.ReflectorStore = &herald{}
@@ -149,7 +150,9 @@ func (t trace) object(id child) *metav1.PartialObjectMetadata {
 		gone.Annotations = map[string]string{v1alpha1.AnnotationCluster: id.cluster}
 	}
 	for i, label := range marks {
-		gone.Labels[label] = t.marks[i].Value()
+		if value := t.marks[i].Value(); value != "" {
+			gone.Labels[label] = value
+		}
 	}
 	return gone
 }
