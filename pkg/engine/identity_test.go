@@ -30,10 +30,11 @@ func (i identity) childName() string {
 
 func TestNamesOnSharedPlanesDependOnTheWholeIdentity(t *testing.T) {
 	base := identity{"p", "b", "c", "ns", "i", "n", "name"}
-	if base.childName() != base.childName() {
-		t.Fatal("a name must not change")
+	first := base.childName()
+	if again := base.childName(); again != first {
+		t.Fatalf("a name changes from %s to %s", first, again)
 	}
-	seen := map[string]identity{base.childName(): base}
+	seen := map[string]identity{first: base}
 	for _, change := range []func(*identity){
 		func(i *identity) { i.provider = "q" }, func(i *identity) { i.blueprint = "q" }, func(i *identity) { i.consumer = "q" },
 		func(i *identity) { i.namespace = "q" }, func(i *identity) { i.instance = "q" }, func(i *identity) { i.node = "q" },
