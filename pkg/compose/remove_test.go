@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -230,3 +231,25 @@ func TestTeardownNeedsNoNodesOfTheProgram(t *testing.T) {
 	}
 	f.nothingWritten()
 }
+
+func TestTeardownOfAnOrphaningDeletionKeepsEveryChild(t *testing.T) {
+	f := newFixture(t, listed, names("a"))
+	f.write()
+	request := f.request()
+	request.Instance.SetAnnotations(map[string]string{v1alpha1.AnnotationOrphanChildren: "true"})
+	if done, _, err := f.composer.Teardown(t.Context(), request, f.store); err != nil || !done {
+		t.Fatalf("done %v, %v", done, err)
+	}
+	for _, namespace := range []string{f.consumerNamespace, f.providerNamespace} {
+		kept, err := f.client.CoreV1().ConfigMaps(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "!" + v1alpha1.LabelInstanceUID})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(kept.Items, func(c corev1.ConfigMap) bool { return len(c.OwnerReferences) == 0 && c.Name != rootCA }) {
+			t.Errorf("no child is left in %s", namespace)
+		}
+	}
+}
+
+// rootCA is the ConfigMap that a controller puts into every namespace, where one runs.
+const rootCA = "kube-root-ca.crt"

@@ -20,6 +20,9 @@ func (c *Composer) Teardown(ctx context.Context, request Request, intent Intent)
 		return false, nil, err
 	}
 	rows := named(composition.Resources)
+	if request.Instance.GetAnnotations()[v1alpha1.AnnotationOrphanChildren] != "" {
+		rows = orphaned(rows)
+	}
 	left, failure := remover{composer: c, request: request}.waves(ctx, rows, rows)
 	if len(left) == 0 {
 		return true, &Result{Instance: request.Instance.DeepCopy()}, nil
@@ -37,6 +40,14 @@ func (c *Composer) Teardown(ctx context.Context, request Request, intent Intent)
 		return false, nil, err
 	}
 	return false, &Result{Instance: recorded, Err: failure}, nil
+}
+
+// orphaned is the rows of children that all are to stay.
+func orphaned(rows []v1alpha1.ComposedResource) []v1alpha1.ComposedResource {
+	for i := range rows {
+		rows[i].DeletionPolicy = v1alpha1.DeletionOrphan
+	}
+	return rows
 }
 
 // named is the rows that speak of a child. The others say only what a node waited for.

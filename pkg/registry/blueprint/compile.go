@@ -2,6 +2,7 @@ package blueprint
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/kcp-dev/logicalcluster/v3"
@@ -39,6 +40,9 @@ func (c *Compiler) Compile(ctx context.Context, workspace logicalcluster.Name, b
 		return nil, registry.Unavailable(fmt.Sprintf("the kinds that workspace %s serves can't be read", workspace), err)
 	}
 	program, errs := kro.Compile(blueprint, v1alpha1.ExportKey{Cluster: workspace}, schemas, c.Limits)
+	if unknown := notKnown(errs); unknown != nil {
+		return nil, registry.Unavailable("the blueprint can't be compiled now", unknown)
+	}
 	if len(errs) > 0 {
 		return nil, invalid(blueprint.Name, errs)
 	}
@@ -55,4 +59,12 @@ func (c *Compiler) Compile(ctx context.Context, workspace logicalcluster.Name, b
 
 func invalid(name string, errs field.ErrorList) error {
 	return apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("ResourceGraphDefinition").GroupKind(), name, errs)
+}
+
+// notKnown is those of the errors that say nothing about the blueprint: a plane could not be asked.
+func notKnown(errs field.ErrorList) error {
+	return errs.Filter(func(err error) bool {
+		var each *field.Error
+		return !errors.As(err, &each) || each.Type != field.ErrorTypeInternal
+	}).ToAggregate()
 }

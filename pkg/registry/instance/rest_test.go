@@ -181,6 +181,26 @@ func TestDeleteIsHeldUntilFinalized(t *testing.T) {
 	s.wantAbsent(t, "one")
 }
 
+func TestOrphaningDeletionIsRecordedOnTheInstance(t *testing.T) {
+	s := start(t)
+	s.create(t, "one")
+	orphan := &metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationOrphan), Preconditions: metav1.NewUIDPreconditions("another")}
+	if _, _, err := s.main.Delete(s.ctx, "one", rest.ValidateAllObjectFunc, orphan); !apierrors.IsConflict(err) {
+		t.Errorf("deletion of another instance: %v, want Conflict", err)
+	}
+	if s.get(t, "one").GetAnnotations()[v1alpha1.AnnotationOrphanChildren] != "" {
+		t.Error("a refused deletion left its mark")
+	}
+	orphan.Preconditions = nil
+	if _, err := s.main.DeleteCollection(s.ctx, rest.ValidateAllObjectFunc, orphan, &metainternalversion.ListOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	deleting := s.get(t, "one")
+	if deleting.GetDeletionTimestamp() == nil || deleting.GetAnnotations()[v1alpha1.AnnotationOrphanChildren] == "" {
+		t.Errorf("deletion %v, annotations %v", deleting.GetDeletionTimestamp(), deleting.GetAnnotations())
+	}
+}
+
 func TestStaleRecordLosesAndUnchangedRecordWritesNothing(t *testing.T) {
 	s := start(t)
 	stale := s.create(t, "one")
