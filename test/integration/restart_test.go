@@ -67,7 +67,7 @@ func TestKillLosesNothingAndLeavesNothing(t *testing.T) {
 	}
 	t.Logf("%d instances were written", len(fates))
 	eventually(t, "every instance is as it must be", func() error { return consumer.keeps(fates) })
-	eventually(t, "no child is without an instance", func() error { return noOrphans(consumer, provider) })
+	eventually(t, "no child is without an instance", func() error { return noOrphans(consumer, provider, bundles) })
 }
 
 // write creates, changes and deletes instances until the context ends.
@@ -149,9 +149,10 @@ func (a actor) keepsOne(instance *unstructured.Unstructured, f *fate) error {
 	return a.has(configMaps, name+"-b", "b", "data", "part")
 }
 
-// noOrphans says which child, in the consumer's or the provider's workspace, has no instance.
-func noOrphans(consumer, provider actor) error {
-	list, err := consumer.in(bundles).List(consumer.t.Context(), metav1.ListOptions{})
+// noOrphans says which child, in the consumer's or the provider's workspace, has no instance of the kind. The consumer
+// has instances of that kind only.
+func noOrphans(consumer, provider actor, kind schema.GroupVersionResource) error {
+	list, err := consumer.in(kind).List(consumer.t.Context(), metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
