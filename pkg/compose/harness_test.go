@@ -48,10 +48,7 @@ const (
 	export   = "databases.example.org"
 )
 
-var (
-	exportKey  = v1alpha1.ExportKey{Cluster: "provider1", Name: export}
-	configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-)
+var exportKey = v1alpha1.ExportKey{Cluster: "provider1", Name: export}
 
 // fixture is one instance of a blueprint, with planes of its own: the consumer's workspace is one
 // namespace, the provider's another, each behind a proxy that can fail.

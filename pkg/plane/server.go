@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -122,13 +122,13 @@ func locate(gvr schema.GroupVersionResource, object *unstructured.Unstructured) 
 func checkName(object Object) error {
 	var problems field.ErrorList
 	metadata := field.NewPath("metadata")
-	for _, problem := range path.IsValidPathSegmentName(object.Name) {
+	for _, problem := range content.IsPathSegmentName(object.Name) {
 		problems = append(problems, field.Invalid(metadata.Child("name"), object.Name, problem))
 	}
 	if object.Name == "" {
 		problems = append(problems, field.Required(metadata.Child("name"), "name is required"))
 	}
-	for _, problem := range path.IsValidPathSegmentName(object.Namespace) {
+	for _, problem := range content.IsPathSegmentName(object.Namespace) {
 		problems = append(problems, field.Invalid(metadata.Child("namespace"), object.Namespace, problem))
 	}
 	if len(problems) == 0 {
