@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // RetryAfterSeconds is when a client that was refused because something can't be reached, or is
@@ -18,6 +19,6 @@ func Unavailable(what string, cause error) error {
 		return cause
 	}
 	refusal := apierrors.NewServiceUnavailable(fmt.Sprintf("%s: %v", what, cause))
-	refusal.ErrStatus.Details.RetryAfterSeconds = RetryAfterSeconds
+	refusal.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: RetryAfterSeconds}
 	return refusal
 }
