@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
@@ -126,6 +127,10 @@ func (w *work) concluded(ctx context.Context, plan *engine.Plan, stored *unstruc
 	concluded := stored.DeepCopy()
 	if err := w.composer.setStatus(concluded, w.status(plan, w.describeRows(plan))); err != nil {
 		return nil, err
+	}
+	if equality.Semantic.DeepEqual(concluded.Object["status"], stored.Object["status"]) {
+		result.Instance = concluded // what is stored says so already: that need not be read again
+		return result, nil
 	}
 	recorded, err := record(ctx, intent, concluded)
 	if err != nil {

@@ -38,7 +38,13 @@ func main() {
 
 func run(ctx context.Context, much size) (err error) {
 	fmt.Println("Starting kcp and krop, in a temporary folder.")
-	bed, err := testbed.Start(ctx, testbed.Options{WithoutHost: true, KropFlags: []string{"--resync=1h"}})
+	// A folder of our own, so that kcp's storage is flushed to disk as krop's is.
+	dir, err := os.MkdirTemp("", "krop-bench-")
+	if err != nil {
+		return fmt.Errorf("a folder for the test bed: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	bed, err := testbed.Start(ctx, testbed.Options{Dir: dir, WithoutHost: true, KropFlags: []string{"--resync=1h"}})
 	if err != nil {
 		return err
 	}

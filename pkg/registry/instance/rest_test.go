@@ -295,7 +295,7 @@ type setup struct {
 	composer *scripted
 }
 
-func start(t *testing.T) *setup {
+func start(t testing.TB) *setup {
 	t.Helper()
 	server, err := etcd.Start(t.Context(), etcd.EmbeddedConfig{DataDir: t.TempDir(), UnsafeNoFsync: true})
 	if err != nil {
