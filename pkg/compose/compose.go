@@ -26,7 +26,7 @@ const (
 
 // Request is one instance to be composed.
 type Request struct {
-	// Program to compose with. Teardown and Prune need its Export only.
+	// Program to compose with. Teardown and Prune need its Export, and of its nodes the versions.
 	Program *engine.Program
 	// Consumer is the instance's logical cluster.
 	Consumer logicalcluster.Name

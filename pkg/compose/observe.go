@@ -3,7 +3,6 @@ package compose
 import (
 	"context"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -29,10 +28,11 @@ type reading struct {
 	err    error
 }
 
-// isGone says whether an answer proves that an object does not exist. A consumer's plane that doesn't
-// serve the resource proves nothing: a claim may be missing.
-func isGone(target v1alpha1.Target, err error) bool {
-	return apierrors.IsNotFound(err) && (target != v1alpha1.TargetConsumer || !plane.IsNotServed(err))
+// isAbsent says whether there is nothing to be read of an object that the instance only refers to. Nothing
+// is ever deleted or forgotten for it, so a kind that is yet to come counts. On a consumer's plane that may
+// be a claim that is missing.
+func isAbsent(target v1alpha1.Target, err error) bool {
+	return plane.IsGone(err) || target != v1alpha1.TargetConsumer && plane.IsNotServed(err)
 }
 
 // get reads one child.
@@ -51,7 +51,7 @@ func (w *work) observe(ctx context.Context) {
 	var written []reference
 	for _, row := range w.rows {
 		if row.Name != "" && row.UID != "" {
-			written = append(written, reference{key: row.Key(), gvr: w.version(row)})
+			written = append(written, reference{key: row.Key(), gvr: w.request.version(row)})
 		}
 	}
 	for _, reading := range each(ctx, written, w.get) {
@@ -69,7 +69,7 @@ func (w *work) note(r reading) {
 		w.observed[r.key] = r.object
 	case r.err == nil:
 		w.foreign[r.key] = r.object
-	case isGone(r.key.Target, r.err):
+	case plane.IsGone(r.err):
 		w.forget(r.key)
 	default:
 		w.failed[r.key] = r.err
@@ -81,7 +81,7 @@ func (w *work) noteExternal(r reading) {
 	switch {
 	case r.err == nil:
 		w.observed[r.key] = r.object
-	case !isGone(r.key.Target, r.err):
+	case !isAbsent(r.key.Target, r.err):
 		w.failed[r.key] = r.err
 	}
 }

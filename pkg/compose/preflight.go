@@ -11,6 +11,7 @@ import (
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
 	"go.opendefense.cloud/krop/pkg/engine"
+	"go.opendefense.cloud/krop/pkg/plane"
 )
 
 // Preflight checks an instance that is about to be stored, and writes nothing. Children are dry-run
@@ -109,7 +110,7 @@ func (w *work) put(ctx context.Context, i item, dryRun bool) (answer *unstructur
 	} else {
 		answer, err = at.Apply(ctx, i.node.GVR, i.child.Object, live, options)
 	}
-	if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) || live != nil && isGone(i.child.Key.Target, err) {
+	if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) || live != nil && plane.IsGone(err) {
 		now := w.get(ctx, reference{key: i.child.Key, gvr: i.node.GVR})
 		return nil, &now, err
 	}

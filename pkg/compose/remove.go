@@ -36,36 +36,44 @@ func (r remover) remove(ctx context.Context, row v1alpha1.ComposedResource) remo
 	if err != nil {
 		return r.kept(ctx, row, err)
 	}
-	live, err := at.Get(ctx, objectOf(row))
+	live, object, err := plane.Find(ctx, at, row.Target, r.objectOf(row))
+	found := found{plane: at, object: object, live: live}
 	switch {
-	case err != nil && isGone(row.Target, err):
+	case plane.IsGone(err):
 		return removal{row: row, gone: true}
 	case err != nil:
 		return r.kept(ctx, row, err)
 	case !isOwn(r.request, row, live):
 		return removal{row: row, gone: true} // what the row spoke of is gone, or somebody else's by now
 	case row.DeletionPolicy == v1alpha1.DeletionOrphan:
-		return r.orphan(ctx, at, row, live)
+		return r.orphan(ctx, row, found)
 	case isTerminating(live):
 		return waitsFor(row, live)
 	default:
-		return r.delete(ctx, at, row, live)
+		return r.delete(ctx, row, found)
 	}
 }
 
+// found is a child as it was read, and where.
+type found struct {
+	plane  plane.Plane
+	object plane.Object
+	live   *unstructured.Unstructured
+}
+
 // delete deletes the very object that was read, and looks whether it goes at once.
-func (r remover) delete(ctx context.Context, at plane.Plane, row v1alpha1.ComposedResource, live *unstructured.Unstructured) removal {
-	err := at.Delete(ctx, objectOf(row), live.GetUID())
+func (r remover) delete(ctx context.Context, row v1alpha1.ComposedResource, child found) removal {
+	err := child.plane.Delete(ctx, child.object, child.live.GetUID())
 	if err != nil && !apierrors.IsNotFound(err) {
 		return r.kept(ctx, row, err)
 	}
-	left, err := at.Get(ctx, objectOf(row))
+	left, err := child.plane.Get(ctx, child.object)
 	switch {
-	case err != nil && isGone(row.Target, err):
+	case plane.IsGone(err):
 		return removal{row: row, gone: true}
 	case err != nil:
 		return r.kept(ctx, row, err)
-	case left.GetUID() != live.GetUID():
+	case left.GetUID() != child.live.GetUID():
 		return removal{row: row, gone: true}
 	default:
 		return waitsFor(row, left)
@@ -73,11 +81,11 @@ func (r remover) delete(ctx context.Context, at plane.Plane, row v1alpha1.Compos
 }
 
 // orphan lets the object be, without marks: nothing of krop's finds it any more.
-func (r remover) orphan(ctx context.Context, at plane.Plane, row v1alpha1.ComposedResource, live *unstructured.Unstructured) removal {
+func (r remover) orphan(ctx context.Context, row v1alpha1.ComposedResource, child found) removal {
 	uid := r.request.Instance.GetUID()
 	options := plane.WriteOptions{FieldManager: engine.FieldManager(uid)}
-	_, err := at.Update(ctx, row.GVR(), engine.Unmarked(live, uid), options)
-	if err != nil && !isGone(row.Target, err) {
+	_, err := child.plane.Update(ctx, child.object.GVR, engine.Unmarked(child.live, uid), options)
+	if err != nil && !plane.IsGone(err) {
 		return r.kept(ctx, row, err)
 	}
 	return removal{row: row, gone: true}
@@ -98,8 +106,9 @@ func waitsFor(row v1alpha1.ComposedResource, live *unstructured.Unstructured) re
 	return removal{row: row, message: message}
 }
 
-func objectOf(row v1alpha1.ComposedResource) plane.Object {
-	return plane.Object{GVR: row.GVR(), Namespace: row.Namespace, Name: row.Name}
+// objectOf is the row's child, in the version that the program writes by now.
+func (r remover) objectOf(row v1alpha1.ComposedResource) plane.Object {
+	return plane.Object{GVR: r.request.version(row), Namespace: row.Namespace, Name: row.Name}
 }
 
 // waves removes children from the highest wave down. It goes on to the next wave only when the last one is

@@ -253,3 +253,26 @@ func TestTeardownOfAnOrphaningDeletionKeepsEveryChild(t *testing.T) {
 
 // rootCA is the ConfigMap that a controller puts into every namespace, where one runs.
 const rootCA = "kube-root-ca.crt"
+
+func TestAKindThatIsNotServedIsNoProofThatAChildIsGone(t *testing.T) {
+	f := newFixture(t, listed, names("a"))
+	f.write()
+	f.providerProxy.Fail(func(w http.ResponseWriter, r *http.Request) bool {
+		if strings.Contains(r.URL.Path, "/configmaps") { // as if its version had been dropped
+			http.NotFound(w, r)
+			return true
+		}
+		return false
+	})
+	if f.teardown() {
+		t.Error("done although the provider's child is still there")
+	}
+	if result, err := f.composer.Apply(t.Context(), f.request(), f.store); err != nil || result.Err == nil || rows(t, result.Instance)["server"][0].UID == "" {
+		t.Errorf("a child that can't be read is forgotten: %v, %v", result, err)
+	}
+	f.providerProxy.Fail(nil)
+	if !f.teardown() {
+		t.Error("not done")
+	}
+	f.nothingWritten()
+}

@@ -185,9 +185,9 @@ func (w *work) row(key v1alpha1.ObjectKey) (*v1alpha1.ComposedResource, bool) {
 
 // version is the version of a row's resource that expressions expect: the program's, where it has the
 // node, and otherwise the one that the row was written with.
-func (w *work) version(row v1alpha1.ComposedResource) schema.GroupVersionResource {
-	for i := range w.request.Program.Nodes {
-		node := &w.request.Program.Nodes[i]
+func (r Request) version(row v1alpha1.ComposedResource) schema.GroupVersionResource {
+	for i := range r.Program.Nodes {
+		node := &r.Program.Nodes[i]
 		if string(node.ID) == row.ID && node.GVR.GroupResource() == row.Key().GroupResource {
 			return node.GVR
 		}

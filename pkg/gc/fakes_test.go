@@ -2,6 +2,7 @@ package gc
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -290,6 +291,9 @@ func (s *sources) tell(of source, event watch.EventType, child *unstructured.Uns
 	handle(event, child)
 }
 
+// notServed is what an API server answers where it has no such resource.
+var notServed = apierrors.NewGenericServerResponse(404, "get", schema.GroupResource{}, "", "404 page not found", 0, true)
+
 // shared is a provider's or host plane with objects in memory.
 type shared struct {
 	plane.Plane
@@ -297,6 +301,7 @@ type shared struct {
 	objects map[plane.Object]*unstructured.Unstructured
 	deleted []string
 	fail    error
+	serves  []string // versions
 }
 
 func (s *shared) For(context.Context, v1alpha1.Target, v1alpha1.ExportKey, logicalcluster.Name) (plane.Plane, error) {
@@ -309,10 +314,19 @@ func (s *shared) Get(_ context.Context, object plane.Object) (*unstructured.Unst
 	if s.fail != nil {
 		return nil, s.fail
 	}
+	if len(s.serves) > 0 && !slices.Contains(s.serves, object.GVR.Version) {
+		return nil, notServed
+	}
 	if live, ok := s.objects[object]; ok {
 		return live.DeepCopy(), nil
 	}
 	return nil, apierrors.NewNotFound(object.GVR.GroupResource(), object.Name)
+}
+
+func (s *shared) Versions(context.Context, schema.GroupResource) ([]string, error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.serves, nil
 }
 
 func (s *shared) Delete(_ context.Context, object plane.Object, uid types.UID) error {

@@ -194,9 +194,9 @@ func (s *served) delete(ctx context.Context, orphan stray) error {
 	if err != nil {
 		return err
 	}
-	live, err := place.Get(ctx, orphan.object)
+	live, object, err := plane.Find(ctx, place, orphan.target, orphan.object)
 	switch {
-	case apierrors.IsNotFound(err):
+	case plane.IsGone(err):
 		return nil
 	case err != nil:
 		return fmt.Errorf("reading orphan on plane %s: %w", orphan.target, err)
@@ -208,7 +208,7 @@ func (s *served) delete(ctx context.Context, orphan stray) error {
 			"target", orphan.target, "resource", orphan.object.GVR.Resource, "name", orphan.object.Name)
 		return nil
 	}
-	err = place.Delete(ctx, orphan.object, orphan.uid)
+	err = place.Delete(ctx, object, orphan.uid)
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("deleting orphan on plane %s: %w", orphan.target, err)
 	}

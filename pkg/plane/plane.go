@@ -40,6 +40,10 @@ type Plane interface {
 	Update(ctx context.Context, gvr schema.GroupVersionResource, object *unstructured.Unstructured, options WriteOptions) (*unstructured.Unstructured, error)
 	// Delete deletes the object if it still has this UID; Conflict if it has another one.
 	Delete(ctx context.Context, object Object, uid types.UID) error
+	// Versions are those in which the plane serves a resource, the preferred one first. None without an
+	// error is the plane's own answer, never that of a read that failed; on a consumer's plane it says
+	// nothing of what isn't claimed.
+	Versions(ctx context.Context, resource schema.GroupResource) ([]string, error)
 }
 
 // WriteOptions apply to one write.

@@ -10,7 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -28,8 +30,9 @@ const (
 
 // server is a Plane over one API server, or one workspace of it.
 type server struct {
-	client dynamic.Interface
-	slots  chan struct{}
+	client    dynamic.Interface
+	discovery rest.Interface
+	slots     chan struct{}
 }
 
 var _ Plane = &server{}
@@ -39,7 +42,11 @@ func newServer(a address) (*server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client for %s: %w", a.base, err)
 	}
-	return &server{client: client, slots: make(chan struct{}, maxInFlight)}, nil
+	discovery, err := discovery.NewDiscoveryClientForConfigAndClient(a.at(), a.client)
+	if err != nil {
+		return nil, fmt.Errorf("client for %s: %w", a.base, err)
+	}
+	return &server{client: client, discovery: discovery.RESTClient(), slots: make(chan struct{}, maxInFlight)}, nil
 }
 
 // Get implements Plane.

@@ -2,9 +2,11 @@ package plane
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/kcp-dev/logicalcluster/v3"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -14,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
 )
@@ -38,18 +41,40 @@ func (s *Set) Watch(ctx context.Context, target v1alpha1.Target, export v1alpha1
 	}
 	source := &source{
 		resource: func(ctx context.Context) (metadata.ResourceInterface, error) {
-			return s.metadata(ctx, target, export, gvr)
+			return s.awaitMetadata(ctx, target, export, gvr)
 		},
 		selector: labels.Set{v1alpha1.LabelBlueprint: blueprintLabel}.String(),
 	}
 	reflector := cache.NewReflectorWithOptions(source, &metav1.PartialObjectMetadata{}, newHerald(gvr, handle), cache.ReflectorOptions{
-		Name: string(target) + " " + gvr.String() + " of " + export.String(),
-		Backoff: &wait.Backoff{
-			Duration: watchRetryFirst, Cap: watchRetryMost, Steps: watchRetrySteps, Factor: 2, Jitter: 0.5,
-		},
+		Name:    string(target) + " " + gvr.String() + " of " + export.String(),
+		Backoff: watchRetry(),
 	})
 	reflector.RunWithContext(ctx)
 	return nil
+}
+
+// watchRetry is a backoff from its beginning.
+func watchRetry() *wait.Backoff {
+	return &wait.Backoff{Duration: watchRetryFirst, Cap: watchRetryMost, Steps: watchRetrySteps, Factor: 2, Jitter: 0.5}
+}
+
+// awaitMetadata waits until it is known where the resource is. That an export which nobody has bound has
+// no address is no failure: the reflector would report each attempt as one.
+func (s *Set) awaitMetadata(ctx context.Context, target v1alpha1.Target, export v1alpha1.ExportKey, gvr schema.GroupVersionResource) (metadata.ResourceInterface, error) {
+	retry := watchRetry()
+	for {
+		client, err := s.metadata(ctx, target, export, gvr)
+		// not found: kcp makes the object with the addresses a moment after the export
+		if err == nil || !errors.Is(err, ErrNotReachable) && !apierrors.IsNotFound(err) {
+			return client, err
+		}
+		klog.FromContext(ctx).V(2).Info("nothing to watch yet", "target", target, "resource", gvr, "export", export, "err", err)
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(retry.Step()):
+		}
+	}
 }
 
 // metadata is a client for the resource. It is made for each list and watch, since the address of a
