@@ -11,6 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/filters"
 	"k8s.io/klog/v2"
 
+	"go.opendefense.cloud/krop/pkg/plane"
 	"go.opendefense.cloud/krop/pkg/registry"
 )
 
@@ -101,7 +102,7 @@ func (a access) review(ctx context.Context, attributes authorizer.Attributes) er
 	}
 	answer, err := a.reviewer.Review(ctx, found.export, found.cluster, reviewSpec(who, attributes))
 	switch {
-	case apierrors.IsForbidden(err):
+	case apierrors.IsForbidden(err), plane.IsNotServed(err): // 404: the export was published without the claim
 		return forbidden("user %q can't be authorized in the workspace: %s", who.GetName(), acceptReviewClaim)
 	case err != nil:
 		klog.FromContext(ctx).Error(err, "Access could not be reviewed", "export", found.export, "cluster", found.cluster)

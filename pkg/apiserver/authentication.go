@@ -40,11 +40,11 @@ func (i identities) authenticator() authenticator.Request {
 	var known []authenticator.Request
 	if i.proxies != nil {
 		if len(i.routers) > 0 { // an empty list would mean that any certificate may speak for shards
-			known = append(known, i.trusting(i.headers(headerrequest.StaticStringSlice(i.routers)), true))
+			known = append(known, i.shardOrUser(i.headers(headerrequest.StaticStringSlice(i.routers))))
 		}
-		known = append(known, i.trusting(i.headers(i.proxies.AllowedClientNames), false))
+		known = append(known, onlyUser(i.headers(i.proxies.AllowedClientNames)))
 	}
-	known = append(known, i.trusting(x509.NewDynamic(i.clientCA.VerifyOptions, x509.CommonNameUserConversion), true))
+	known = append(known, i.shardOrUser(x509.NewDynamic(i.clientCA.VerifyOptions, x509.CommonNameUserConversion)))
 
 	conditions := make([]apiserver.AnonymousAuthCondition, 0, len(publicPaths))
 	for _, path := range publicPaths {
@@ -68,18 +68,31 @@ func (i identities) headers(names headerrequest.StringSliceProvider) authenticat
 	return x509.NewDynamicCAVerifier(i.proxies.CAContentProvider.VerifyOptions, once, names)
 }
 
-// trusting turns a user into a caller. Only if mayBeShard is set is a shard's name taken for a shard.
-func (i identities) trusting(delegate authenticator.Request, mayBeShard bool) authenticator.Request {
+// shardOrUser takes a shard's name for a shard. It is for those alone whose word is the shard's own:
+// the client authority, and routers.
+func (i identities) shardOrUser(delegate authenticator.Request) authenticator.Request {
+	return calling(delegate, func(named user.Info) trust {
+		if i.shards.Has(named.GetName()) {
+			return trustShard
+		}
+		return trustUser
+	})
+}
+
+// onlyUser takes every name for a user's, a shard's too.
+func onlyUser(delegate authenticator.Request) authenticator.Request {
+	return calling(delegate, func(user.Info) trust { return trustUser })
+}
+
+// calling turns who was authenticated into a caller, trusted as far as trusted says.
+func calling(delegate authenticator.Request, trusted func(user.Info) trust) authenticator.Request {
 	grouped := group.NewAuthenticatedGroupAdder(delegate)
 	return authenticator.RequestFunc(func(r *http.Request) (*authenticator.Response, bool, error) {
 		response, ok, err := grouped.AuthenticateRequest(r)
 		if err != nil || !ok {
 			return nil, false, err
 		}
-		who := &caller{Info: withoutPrivilegedGroups(response.User), trust: trustUser}
-		if mayBeShard && i.shards.Has(who.GetName()) {
-			who.trust = trustShard
-		}
+		who := &caller{Info: withoutPrivilegedGroups(response.User), trust: trusted(response.User)}
 		return &authenticator.Response{User: who, Audiences: response.Audiences}, true, nil
 	})
 }

@@ -50,7 +50,7 @@ func (o *Options) addClients(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig,
 		"Required. Kubeconfig of krop's own user in kcp. A /clusters/... at the end of its server is ignored.")
 	flags.StringVar(&o.HostKubeconfig, "host-kubeconfig", o.HostKubeconfig,
-		"Kubeconfig of the host cluster. Without it, blueprints with resources for the host are refused.")
+		"Kubeconfig of the host cluster. Not used yet: blueprints with resources for the host are refused with it, too.")
 	flags.StringVar(&o.VirtualWorkspaces.URL, "virtual-workspaces-url", o.VirtualWorkspaces.URL,
 		"https://host:port at which kcp itself serves virtual workspaces. Set it if the shard's --shard-virtual-workspace-url points at krop.")
 	flags.StringVar(&o.VirtualWorkspaces.ProxyCertFile, "proxy-client-cert-file", o.VirtualWorkspaces.ProxyCertFile,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"net/http"
+	"time"
 
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,10 +29,18 @@ const (
 	queueLength = 50
 	// widestShare of a level is what one expensive list may take at most.
 	widestShare = 0.15
+	// longestWriteWait is how long a write waits for its turn. A child may itself be an instance that krop
+	// serves: then the write of its parent holds a seat while that of the child, which comes back by way of
+	// kcp, waits for one, and with parents in all seats no child would ever get one. Nothing that arrives
+	// tells such a write from others: the certificate is the shard's for all, and headers and field managers
+	// are anybody's to choose. So the wait ends, with 429, soon enough for the parent's call (15 s) to try
+	// once more; the parent is then refused itself, which frees its seat.
+	longestWriteWait = 6 * time.Second
 
 	levelReads  = "reads"
 	levelWrites = "writes"
-	// levelServer is what isn't limited: probes, metrics and discovery, which do no I/O.
+	// levelServer is what isn't limited since it does no I/O: probes, metrics, and what a shard asks across
+	// all clusters about a kind. kcp does that on every discovery of every client.
 	levelServer = "server"
 )
 
@@ -48,6 +57,7 @@ type fairness struct {
 type level struct {
 	set      fq.QueueSet // nil: not limited
 	limit    int
+	longest  time.Duration // to wait for a turn; zero: as long as the library lets requests wait
 	schema   *flowcontrolv1.FlowSchema
 	priority *flowcontrolv1.PriorityLevelConfiguration
 }
@@ -65,6 +75,7 @@ func newFairness(reads, writes int) (*fairness, error) {
 	if fair.writes, err = newQueuedLevel(factory, levelWrites, writes); err != nil {
 		return nil, err
 	}
+	fair.writes.longest = longestWriteWait
 	return fair, nil
 }
 
@@ -109,6 +120,11 @@ func (f *fairness) Handle(
 		execute()
 		return
 	}
+	if at.longest > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, at.longest) // of the wait only: execute has a context of its own
+		defer cancel()
+	}
 	work := estimate()
 	turn, _ := at.set.StartRequest(ctx, &work, flowHash(flow), flow, at.schema.Name, "", "", queued)
 	if turn == nil {
@@ -122,8 +138,13 @@ func (f *fairness) Handle(
 }
 
 func (f *fairness) levelOf(found *route, info *request.RequestInfo) *level {
-	if found.surface != surfaceExport || !info.IsResourceRequest {
+	switch {
+	case found.surface != surfaceExport:
 		return f.server
+	case !info.IsResourceRequest && found.wildcard():
+		return f.server
+	case !info.IsResourceRequest: // documents: that the cluster is bound, and a user may ask, can take requests to kcp
+		return f.reads
 	}
 	switch info.Verb {
 	case "get", "list", "watch":

@@ -35,10 +35,21 @@ func (s *slowStorage) Get(ctx context.Context, name string, options *metav1.GetO
 	return s.mainStorage.Get(ctx, name, options)
 }
 
-// startSlow lets two reads run at one time.
+// Delete is held as gets are, before anything is looked for.
+func (s *slowStorage) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
+	cluster, _ := etcd.ClusterFrom(ctx)
+	s.entered <- cluster.String()
+	select {
+	case <-s.release:
+	case <-ctx.Done():
+	}
+	return s.mainStorage.Delete(ctx, name, validate, options)
+}
+
+// startSlow lets two reads and one write run at one time.
 func startSlow(t *testing.T) (*bed, *slowStorage) {
 	t.Helper()
-	b := start(t, func(o *apiserver.Options) { o.MaxReadsInFlight = 2 })
+	b := start(t, func(o *apiserver.Options) { o.MaxReadsInFlight, o.MaxWritesInFlight = 2, 1 })
 	slow := &slowStorage{mainStorage: mainStorage{b.store.Main}, entered: make(chan string, 1000), release: make(chan struct{})}
 	served := servedAs(export, b.store)
 	served.Storage = map[string]rest.Storage{gvr.Resource: slow}
@@ -146,6 +157,68 @@ func TestTooManyRequestsAreRefusedWithRetryAfter(t *testing.T) {
 	}
 	if got := b.get(t, b.client(t, pki.Client, shard), base+"*"+apis); got.code != http.StatusOK {
 		t.Errorf("discovery: %d", got.code)
+	}
+	close(slow.release)
+	calls.Wait()
+}
+
+// TestAWriteThatWaitsForItsOwnChildEnds is the write of a parent in the only seat, and that of its child.
+func TestAWriteThatWaitsForItsOwnChildEnds(t *testing.T) {
+	b, slow := startSlow(t)
+	client := b.library(t)
+	write := func() int {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, b.widgetURL(consumer.String()), nil)
+		if err != nil {
+			return 0
+		}
+		response, err := client.Do(request)
+		if err != nil {
+			return 0
+		}
+		defer response.Body.Close()
+		return response.StatusCode
+	}
+	parent := make(chan int, 1)
+	go func() { parent <- write() }()
+	expect(t, slow.entered, consumer.String())
+	began := time.Now()
+	if code := write(); code != http.StatusTooManyRequests {
+		t.Errorf("the child's write: %d", code)
+	}
+	if took := time.Since(began); took > 8*time.Second {
+		t.Errorf("it waited %s, longer than the parent's call has time for", took)
+	}
+	close(slow.release)
+	if code := <-parent; code != http.StatusNotFound {
+		t.Errorf("the parent's write, let go: %d", code)
+	}
+}
+
+// TestDocumentsTakeTurns asks for what is said about a kind in one cluster: to know that the cluster is bound,
+// and that a user may ask, can take requests to kcp.
+func TestDocumentsTakeTurns(t *testing.T) {
+	b, slow := startSlow(t)
+	client := b.library(t)
+	var calls sync.WaitGroup
+	for range 2 {
+		calls.Go(func() {
+			if response, err := client.Get(b.widgetURL(consumer.String())); err == nil {
+				response.Body.Close()
+			}
+		})
+	}
+	expect(t, slow.entered, consumer.String(), consumer.String()) // both seats are taken
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	for _, path := range []string{apis, "/openapi/v3"} {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://localhost:"+b.port()+base+consumer.String()+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if response, err := client.Do(request); err == nil {
+			response.Body.Close()
+			t.Errorf("%s is answered out of turn: %d", path, response.StatusCode)
+		}
 	}
 	close(slow.release)
 	calls.Wait()

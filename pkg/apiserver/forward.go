@@ -11,8 +11,13 @@ import (
 	"k8s.io/klog/v2"
 )
 
+// forwardsPerPeer is how many requests of one peer are forwarded at one time, watches among them. kcp's own
+// controllers, which come as one shard, hold some dozens; whoever needs a thousand keeps others out.
+const forwardsPerPeer = 1000
+
 // forwarder passes requests for other virtual workspaces on to kcp, in the caller's name.
 type forwarder struct {
+	limits peerLimits
 	// named speaks with the proxy's certificate, which lets it name the caller in headers.
 	named *httputil.ReverseProxy
 	// plain has no certificate: a token must be all that kcp learns, or kcp would take the proxy for the caller.
@@ -28,16 +33,26 @@ type forwarding struct {
 
 func newForwarder(to forwarding) *forwarder {
 	return &forwarder{
-		named: reverseProxy(to.target, to.named, nameCaller),
-		plain: reverseProxy(to.target, to.plain, passToken),
+		limits: peerLimits{most: forwardsPerPeer, running: map[string]int{}},
+		named:  reverseProxy(to.target, to.named, nameCaller),
+		plain:  reverseProxy(to.target, to.plain, passToken),
 	}
 }
 
 // ServeHTTP implements http.Handler.
 func (f *forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	switch who := callerFrom(r.Context()); {
-	case who == nil:
+	who := callerFrom(r.Context())
+	if who == nil {
 		writeStatus(w, r, forbidden("authentication is required"))
+		return
+	}
+	leave, ok := f.limits.enter(peerOf(who, r))
+	if !ok {
+		writeStatus(w, r, tooMany("too many requests of yours are being forwarded to kcp"))
+		return
+	}
+	defer leave()
+	switch {
 	case who.trust == trustBearer:
 		f.plain.ServeHTTP(w, r)
 	default:

@@ -63,3 +63,10 @@ func notYet(message string) *apierrors.StatusError {
 	err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: retryAfterSeconds}
 	return err
 }
+
+// tooMany is the answer to a caller that has as many requests running as it may.
+func tooMany(message string) *apierrors.StatusError {
+	err := status(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, message)
+	err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: retryAfterSeconds}
+	return err
+}

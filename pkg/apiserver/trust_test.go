@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
 	"go.opendefense.cloud/krop/pkg/apiserver"
@@ -120,6 +122,17 @@ func TestReviewNamesWhatIsAskedFor(t *testing.T) {
 
 func TestRefusedUserIsToldWhichClaimToAccept(t *testing.T) {
 	b := start(t)
+	got := b.get(t, b.client(t, pki.Client, "alice"), base+consumer.String()+apis+"/namespaces/default/widgets")
+	if got.code != http.StatusForbidden || !strings.Contains(got.body, "subjectaccessreviews") {
+		t.Errorf("%d: %s", got.code, got.body)
+	}
+}
+
+// TestExportWithoutTheClaim is one that was published before exports asked for reviews: kcp then serves none.
+func TestExportWithoutTheClaim(t *testing.T) {
+	b := start(t)
+	b.reviews.answerWith(nil, apierrors.NewGenericServerResponse(http.StatusNotFound, "POST",
+		schema.GroupResource{Group: "authorization.k8s.io", Resource: "subjectaccessreviews"}, "", "", 0, true))
 	got := b.get(t, b.client(t, pki.Client, "alice"), base+consumer.String()+apis+"/namespaces/default/widgets")
 	if got.code != http.StatusForbidden || !strings.Contains(got.body, "subjectaccessreviews") {
 		t.Errorf("%d: %s", got.code, got.body)
