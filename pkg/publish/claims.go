@@ -22,13 +22,19 @@ var (
 	readVerbs  = []string{"get", "list", "watch"}
 	// Instances of namespaced kinds live in namespaces that must exist and must not be terminating.
 	namespaceVerbs = []string{"get"}
+	// Users who don't come through kcp are authorized by asking the workspace. kcp grants nothing that the
+	// export doesn't ask for, so every export does; consumers without such users need not accept it.
+	reviewVerbs = []string{"create"}
 )
 
-var namespaces = schema.GroupResource{Resource: "namespaces"}
+var (
+	namespaces    = schema.GroupResource{Resource: "namespaces"}
+	accessReviews = schema.GroupResource{Group: "authorization.k8s.io", Resource: "subjectaccessreviews"}
+)
 
 // Claims derives what consumers are asked to accept: everything for what the blueprint writes into their
-// workspaces, reading for what it only reads there, and reading of namespaces if instances live in them. Each
-// claim's identity is resolved from what the blueprint's workspace has bound or exports. They are ordered by
+// workspaces, reading for what it only reads there, and reading of namespaces if instances live in them; and, for
+// consumers who want it, access reviews, by which users may come directly. Each claim's identity is resolved from what the blueprint's workspace has bound or exports. They are ordered by
 // group and resource.
 //
 // A resource that can't be claimed is a field error at the node. The last result is a failure to find out.
@@ -69,6 +75,7 @@ func wantedVerbs(program *engine.Program) map[schema.GroupResource][]string {
 	if program.CRD.Spec.Scope == apiextensionsv1.NamespaceScoped {
 		wanted[namespaces] = union(wanted[namespaces], namespaceVerbs)
 	}
+	wanted[accessReviews] = union(wanted[accessReviews], reviewVerbs)
 	return wanted
 }
 

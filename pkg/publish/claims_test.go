@@ -17,6 +17,9 @@ var (
 	write = []string{"*", "get", "list", "watch", "create", "update", "patch", "delete"}
 )
 
+// directAccess is what every export asks for, and no consumer has to accept.
+var directAccess = v1alpha1.PermissionClaim{Group: "authorization.k8s.io", Resource: "subjectaccessreviews", Verbs: []string{"create"}}
+
 func node(id, group, resource string, change ...func(*engine.Node)) engine.Node {
 	n := engine.Node{
 		ID: v1alpha1.NodeID(id), Target: v1alpha1.TargetConsumer,
@@ -49,6 +52,7 @@ func TestClaimsAskForWhatIsWrittenAndRead(t *testing.T) {
 		{Resource: "configmaps", Verbs: write},
 		{Resource: "namespaces", Verbs: []string{"get"}},
 		{Resource: "secrets", Verbs: read},
+		directAccess,
 		{Group: "rbac.authorization.k8s.io", Resource: "roles", Verbs: write},
 	}
 	if diff := cmp.Diff(want, claims); diff != "" {
@@ -72,6 +76,7 @@ func TestClaimsCarryTheIdentityThatTheProviderKnows(t *testing.T) {
 	claims := w.publishAll(t, program) // kcp would refuse an export that lacks them
 	want := []v1alpha1.PermissionClaim{
 		{Resource: "namespaces", Verbs: []string{"get"}},
+		directAccess,
 		{Group: "demo.example.org", Resource: "bases", IdentityHash: exported, Verbs: write},
 		{Group: "krop.opendefense.cloud", Resource: "resourcegraphdefinitions", IdentityHash: bound, Verbs: read},
 	}
