@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
 	"go.opendefense.cloud/krop/pkg/apiserver"
+	"go.opendefense.cloud/krop/pkg/registry"
 )
 
 // serve runs krop until ctx ends: storage first, then what is stored, then the server, and all of
@@ -42,15 +44,35 @@ func (k *krop) run(ctx context.Context, server *apiserver.Server) error {
 	running.Go(func() error { k.loop.Run(ctx); return nil })
 	running.Go(func() error { k.leases.run(ctx); return nil })
 	running.Go(func() error { return ignoreEnd(ctx, k.serveBlueprints(ctx)) })
-	running.Go(func() error {
-		select {
-		case err := <-k.storage.failed():
-			return fmt.Errorf("embedded etcd: %w", err)
-		case <-ctx.Done():
-			return nil
+	running.Go(func() error { return endOf(ctx, k.storage.failed()) })
+	err := running.Wait()
+	stopCaches(k.catalog)
+	return err
+}
+
+// endOf waits for the end of an embedded etcd. Its channel yields what it dies of, and is closed if it
+// stops without a reason: nothing can be stored then either.
+func endOf(ctx context.Context, failed <-chan error) error {
+	select {
+	case err := <-failed:
+		if err == nil {
+			err = errors.New("it has stopped")
 		}
+		return fmt.Errorf("embedded etcd: %w", err)
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// stopCaches ends the watches of etcd that the watch caches hold. Left open until the client closes,
+// each would be reported as an error, and would keep an embedded etcd from stopping for seconds.
+func stopCaches(catalog *registry.Catalog) {
+	var stopping sync.WaitGroup
+	catalog.Range(func(served *registry.Served) bool {
+		stopping.Go(served.Records.Destroy)
+		return true
 	})
-	return running.Wait()
+	stopping.Wait()
 }
 
 // ignoreEnd drops the error of something that ended because it was told to.

@@ -45,7 +45,7 @@ func openStorage(ctx context.Context, options apiserver.Etcd) (*storage, error) 
 	return opened, nil
 }
 
-// failed gives the error that an embedded server dies of; it never does for a cluster.
+// failed gives the error that an embedded server dies of, and is closed when it stops; a cluster's never ends.
 func (s *storage) failed() <-chan error {
 	if s.embedded == nil {
 		return nil
