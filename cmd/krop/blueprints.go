@@ -29,7 +29,7 @@ func (k *krop) serveBlueprints(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	main, err := k.serveHome(home)
+	main, err := k.serveHome(ctx, home)
 	if err != nil {
 		return fmt.Errorf("the blueprint kind: %w", err)
 	}
@@ -40,10 +40,11 @@ func (k *krop) serveBlueprints(ctx context.Context) error {
 		},
 		Ensure: main.Ensure,
 		Loaded: k.catalog.MarkSynced,
+		Resync: k.resync,
 	})
 	unsubscribe := k.kcp.bindings.Subscribe(func(event publish.BindingEvent) {
 		served, ok := k.catalog.Lookup(event.Export)
-		if ok && served.Program != nil && event.Type == publish.BindingAdded {
+		if ok && served.Program != nil && event.Type != publish.BindingChanged {
 			blueprints.Enqueue(v1alpha1.InstanceKey{Export: home, Cluster: event.Export.Cluster, Name: served.Program.Blueprint})
 		}
 	})
@@ -69,8 +70,11 @@ func (k *krop) waitForHome(ctx context.Context) (home v1alpha1.ExportKey, err er
 	return home, err
 }
 
+// homeReadyTimeout bounds how long the blueprint kind's watch cache may take to read what is stored.
+const homeReadyTimeout = 30 * time.Second
+
 // serveHome serves the blueprint kind from krop's own export.
-func (k *krop) serveHome(home v1alpha1.ExportKey) (*blueprint.REST, error) {
+func (k *krop) serveHome(ctx context.Context, home v1alpha1.ExportKey) (*blueprint.REST, error) {
 	definition, err := manifests.Blueprint()
 	if err != nil {
 		return nil, err
@@ -85,9 +89,20 @@ func (k *krop) serveHome(home v1alpha1.ExportKey) (*blueprint.REST, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := k.kcp.bindings.Track(home); err != nil {
+	ctx, cancel := context.WithTimeout(ctx, homeReadyTimeout)
+	defer cancel()
+	if err := store.WaitReady(ctx); err != nil {
+		store.Destroy()
 		return nil, err
 	}
+	if err := k.kcp.bindings.Track(home); err != nil {
+		store.Destroy()
+		return nil, err
+	}
+	return k.catalogHome(home, of, store), nil
+}
+
+func (k *krop) catalogHome(home v1alpha1.ExportKey, of *kind.Kind, store *kind.Store) *blueprint.REST {
 	main := blueprint.NewREST(blueprint.Config{
 		Kind: of, Store: store, Export: home, Locks: k.locks,
 		Compiler: k.compiler, Offering: k.offering, Routing: k.routing,
@@ -97,5 +112,5 @@ func (k *krop) serveHome(home v1alpha1.ExportKey) (*blueprint.REST, error) {
 		Export: home, Kind: of, Records: main.Records(),
 		Storage: map[string]rest.Storage{resource: main, resource + "/status": registry.NewStatusREST(main)},
 	})
-	return main, nil
+	return main
 }

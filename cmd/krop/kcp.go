@@ -11,6 +11,7 @@ type kcp struct {
 	planes    *plane.Set
 	publisher *publish.Publisher
 	bindings  *publish.Bindings
+	endpoints *publish.Endpoints
 	routes    *publish.Routes
 }
 
@@ -38,5 +39,5 @@ func connect(config *apiserver.Config) (*kcp, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &kcp{planes: planes, publisher: publisher, bindings: bindings, routes: &publish.Routes{}}, nil
+	return &kcp{planes: planes, publisher: publisher, bindings: bindings, endpoints: endpoints, routes: &publish.Routes{}}, nil
 }

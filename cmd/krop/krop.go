@@ -2,11 +2,12 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"github.com/kcp-dev/logicalcluster/v3"
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
 	"go.opendefense.cloud/krop/pkg/apiserver"
@@ -32,11 +33,12 @@ type krop struct {
 	compiler *blueprint.Compiler
 	offering *blueprint.Offering
 	routing  *publish.Prover
+	resync   time.Duration // of blueprints
 }
 
 // assemble makes the parts. It starts nothing.
 func assemble(config *apiserver.Config, storage *storage, kcp *kcp) *krop {
-	k := &krop{storage: storage, kcp: kcp, catalog: &registry.Catalog{}, locks: &registry.Locks{}}
+	k := &krop{storage: storage, kcp: kcp, catalog: &registry.Catalog{}, locks: &registry.Locks{}, resync: config.Options.Resync}
 	composer := compose.New(kcp.planes, compose.Options{})
 	k.leases = leasesOf(storage)
 	k.loop = gc.New(gc.Config{
@@ -52,7 +54,7 @@ func assemble(config *apiserver.Config, storage *storage, kcp *kcp) *krop {
 		Schemas: blueprint.PlaneSchemas(kcp.planes), Claims: kcp.publisher.Claims, Limits: kro.Limits{},
 	}
 	k.offering = &blueprint.Offering{
-		Catalog: k.catalog, Storage: builder, Publisher: kcp.publisher, Loop: followed{k.loop, kcp.bindings},
+		Catalog: k.catalog, Storage: builder, Publisher: kcp.publisher, Loop: followed{k.loop, kcp},
 	}
 	k.routing = &publish.Prover{Bindings: kcp.bindings, Routes: kcp.routes}
 	return k
@@ -83,22 +85,25 @@ func (k *krop) reviewConfig(ctx context.Context, export v1alpha1.ExportKey, clus
 
 // followed starts and stops, with the loop over an export's instances, following who has bound it.
 type followed struct {
-	loop     *gc.Loop
-	bindings *publish.Bindings
+	loop *gc.Loop
+	kcp  *kcp
 }
 
 // Serve implements blueprint.Loop.
-func (f followed) Serve(export v1alpha1.ExportKey, program *engine.Program, records *registry.Records) {
-	if err := f.bindings.Track(export); err != nil {
-		klog.Background().Error(err, "bindings can't be followed", "export", export.String())
-	}
+func (f followed) Serve(export v1alpha1.ExportKey, program *engine.Program, records *registry.Records) error {
 	f.loop.Serve(export, program, records)
+	if err := f.kcp.bindings.Track(export); err != nil {
+		return fmt.Errorf("following the bindings of %s: %w", export.Name, err)
+	}
+	return nil
 }
 
-// Stop implements blueprint.Loop.
+// Stop implements blueprint.Loop. An export of the same name may come again, elsewhere and unproven.
 func (f followed) Stop(export v1alpha1.ExportKey) {
 	f.loop.Stop(export)
-	f.bindings.Untrack(export)
+	f.kcp.bindings.Untrack(export)
+	f.kcp.routes.Forget(export)
+	f.kcp.endpoints.Forget(export)
 }
 
 // loopBindings is the bindings as the loop sees them.

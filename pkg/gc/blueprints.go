@@ -2,9 +2,14 @@ package gc
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
@@ -19,6 +24,9 @@ const (
 	// compiled, published or withdrawn is tried again.
 	blueprintRetryBase = 200 * time.Millisecond
 	blueprintRetryMax  = 30 * time.Second
+	// ensureTimeout bounds one look at a blueprint, so that a workspace that hangs can't keep a worker from
+	// the blueprints of others. Building storage may take 30 s of it.
+	ensureTimeout = time.Minute
 )
 
 // StoredBlueprints is the stored blueprints of all providers. pkg/registry implements it.
@@ -28,10 +36,14 @@ type StoredBlueprints interface {
 }
 
 // Blueprints keeps what is served and published in step with the blueprints that are stored: at
-// start, after another replica has written one, and where a request had to leave something undone.
+// start, after another replica has written or deleted one, where a request had to leave something undone,
+// and now and then.
 type Blueprints struct {
 	config BlueprintsConfig
 	queue  workqueue.TypedRateLimitingInterface[v1alpha1.InstanceKey]
+
+	mutex sync.Mutex
+	known sets.Set[v1alpha1.InstanceKey] // those that were seen, and not found missing since
 }
 
 // BlueprintsConfig is what the loop over blueprints is made from.
@@ -40,15 +52,21 @@ type BlueprintsConfig struct {
 	Stored StoredBlueprints
 	// KeyOf names a stored blueprint.
 	KeyOf func(*unstructured.Unstructured) v1alpha1.InstanceKey
-	// Ensure brings one blueprint to what is stored. An error is worth a retry.
-	Ensure func(ctx context.Context, key v1alpha1.InstanceKey) error
+	// Ensure brings one blueprint to what is stored, and says whether it is. An error is worth a retry.
+	Ensure func(ctx context.Context, key v1alpha1.InstanceKey) (exists bool, err error)
 	// Loaded is called once, when every blueprint that was stored at start has been tried.
 	Loaded func()
+	// Resync is how often a blueprint is looked at without any event, since somebody may change what was
+	// published without krop's hearing of it; DefaultResync if zero.
+	Resync time.Duration
 }
 
 // NewBlueprints makes the loop over blueprints. Run starts it.
 func NewBlueprints(config BlueprintsConfig) *Blueprints {
-	return &Blueprints{config: config, queue: workqueue.NewTypedRateLimitingQueueWithConfig(
+	if config.Resync == 0 {
+		config.Resync = DefaultResync
+	}
+	return &Blueprints{config: config, known: sets.New[v1alpha1.InstanceKey](), queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[v1alpha1.InstanceKey](blueprintRetryBase, blueprintRetryMax),
 		workqueue.TypedRateLimitingQueueConfig[v1alpha1.InstanceKey]{Name: "blueprints"})}
 }
@@ -56,21 +74,27 @@ func NewBlueprints(config BlueprintsConfig) *Blueprints {
 // Enqueue has a blueprint looked at, because something other than the blueprint has changed.
 func (b *Blueprints) Enqueue(key v1alpha1.InstanceKey) { b.queue.Add(key) }
 
-// Run works until ctx ends. It runs once.
+// Run works until ctx ends, and returns when its workers have ended. It runs once.
 func (b *Blueprints) Run(ctx context.Context) error {
-	defer b.queue.ShutDown()
 	start := &firstPass{missing: map[v1alpha1.InstanceKey]struct{}{}, done: b.config.Loaded}
+	var workers sync.WaitGroup
 	for range blueprintWorkers {
-		go b.work(ctx, start)
+		workers.Go(func() { b.work(ctx, start) })
 	}
+	defer workers.Wait()
+	defer b.queue.ShutDown()
 	return b.config.Stored.Watch(ctx, func(event watch.EventType, blueprint *unstructured.Unstructured) {
 		switch event {
 		case watch.Bookmark:
 			start.complete()
+			b.enqueueKnown() // after a cut, some of them may have gone unheard of
 		case watch.Added, watch.Modified:
 			key := b.config.KeyOf(blueprint)
 			start.expect(key)
+			b.meet(key)
 			b.queue.Add(key)
+		case watch.Deleted:
+			b.queue.Add(b.config.KeyOf(blueprint))
 		}
 	})
 }
@@ -81,13 +105,53 @@ func (b *Blueprints) work(ctx context.Context, start *firstPass) {
 		if stopped {
 			return
 		}
-		if err := b.config.Ensure(ctx, key); err != nil && ctx.Err() == nil {
+		exists, err := b.ensure(ctx, key)
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
 			klog.FromContext(ctx).Info("blueprint is not as stored yet", "cluster", key.Cluster, "blueprint", key.Name, "err", err)
 			b.queue.AddRateLimited(key)
-		} else {
+		case exists:
 			b.queue.Forget(key)
+			b.queue.AddAfter(key, wait.Jitter(b.config.Resync, delayJitter))
+		default:
+			b.queue.Forget(key)
+			b.forget(key)
 		}
 		start.tried(key)
 		b.queue.Done(key)
+	}
+}
+
+// ensure is bounded. A panic is one blueprint's failure: those of other providers go on.
+func (b *Blueprints) ensure(ctx context.Context, key v1alpha1.InstanceKey) (exists bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, ensureTimeout)
+	defer cancel()
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			exists, err = true, fmt.Errorf("panic: %v", panicked)
+			klog.FromContext(ctx).Error(err, "blueprint panicked", "cluster", key.Cluster, "blueprint", key.Name, "stack", string(debug.Stack()))
+		}
+	}()
+	return b.config.Ensure(ctx, key)
+}
+
+func (b *Blueprints) meet(key v1alpha1.InstanceKey) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	b.known.Insert(key)
+}
+
+func (b *Blueprints) forget(key v1alpha1.InstanceKey) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	b.known.Delete(key)
+}
+
+func (b *Blueprints) enqueueKnown() {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	for key := range b.known {
+		b.queue.Add(key)
 	}
 }

@@ -233,7 +233,7 @@ func (w *world) publishAll(t *testing.T, program *engine.Program) []v1alpha1.Per
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := publisher.Unpublish(context.Background(), program.Export); err != nil {
+		if err := publisher.Unpublish(context.Background(), program.Export, program.Blueprint); err != nil {
 			t.Error(err)
 		}
 	})

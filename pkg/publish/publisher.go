@@ -2,7 +2,6 @@ package publish
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -43,9 +42,22 @@ func (p *Publisher) Publish(ctx context.Context, program *engine.Program, claims
 	return done.identityHash, err
 }
 
-// Check fails as Publish would, and writes nothing: it asks kcp for the same writes as a dry-run.
+// Check fails as Publish would, and writes nothing: it asks kcp for the same writes as a dry-run. It also fails
+// with an UncomposableError (a 403) if krop's user may not compose the program's nodes in the blueprint's workspace.
 func (p *Publisher) Check(ctx context.Context, program *engine.Program) error {
-	_, err := publish(ctx, p.kcp, offerOf(program, nil), dryRun)
+	if _, err := publish(ctx, p.kcp, offerOf(program, nil), dryRun); err != nil {
+		return err
+	}
+	return p.checkRights(ctx, program)
+}
+
+// CheckOwner fails with Conflict if the export exists and isn't the blueprint's.
+func (p *Publisher) CheckOwner(ctx context.Context, export v1alpha1.ExportKey, blueprint string) error {
+	w, err := p.kcp.workspace(export.Cluster.Path())
+	if err != nil {
+		return err
+	}
+	_, err = ownedExport(ctx, w, offer{export: export, owner: engine.BlueprintLabel(blueprint)})
 	return err
 }
 
@@ -90,7 +102,7 @@ func publish(ctx context.Context, k *kcp, o offer, m mode) (published, error) {
 		return done, nil
 	}
 	if existing != nil && newExport {
-		if err := deleteSchemas(ctx, w, o.crd.Name, kept(existing, schema)...); err != nil {
+		if err := deleteSchemas(ctx, w, schemasOf{kind: o.crd.Name, owner: o.owner}, kept(existing, schema)...); err != nil {
 			return done, err
 		}
 	}
@@ -150,38 +162,6 @@ func (p *Publisher) IdentityHash(ctx context.Context, export v1alpha1.ExportKey)
 		return "", err
 	}
 	return identityOf(ctx, w, export)
-}
-
-// Unpublish withdraws an export and deletes what was published with it. The caller has made sure that no
-// instance is left: consumers lose access at once. Absent objects are fine, and so is an export that
-// belongs to somebody else: it is left alone.
-func (p *Publisher) Unpublish(ctx context.Context, export v1alpha1.ExportKey) error {
-	w, err := p.kcp.workspace(export.Cluster.Path())
-	if err != nil {
-		return err
-	}
-	existing, err := w.kcp.ApisV1alpha2().APIExports().Get(ctx, export.Name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-	case err != nil:
-		return explained(err, w.cluster, "get", apiExports)
-	case existing.Labels[v1alpha1.LabelBlueprint] == "":
-		return nil
-	default:
-		precondition := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(existing.UID))}
-		if err := w.kcp.ApisV1alpha2().APIExports().Delete(ctx, export.Name, precondition); err != nil && !apierrors.IsNotFound(err) {
-			return explained(err, w.cluster, "delete", apiExports)
-		}
-	}
-	return errors.Join(deleteSlice(ctx, w, export.Name), deleteSchemas(ctx, w, export.Name))
-}
-
-func deleteSlice(ctx context.Context, w *workspace, name string) error {
-	err := w.dynamic.Resource(endpointSlices).Delete(ctx, name, metav1.DeleteOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return explained(err, w.cluster, "delete", endpointSlices.GroupResource())
 }
 
 // Home is the key of krop's own export, that of the blueprint kind. It is read from kcp: its logical cluster

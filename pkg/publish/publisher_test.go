@@ -53,7 +53,7 @@ func TestUnpublishRemovesAllThatWasPublished(t *testing.T) {
 		t.Fatal("nothing was published")
 	}
 	for range 2 { // the second time finds nothing
-		if err := publisher.Unpublish(t.Context(), program.Export); err != nil {
+		if err := publisher.Unpublish(t.Context(), program.Export, program.Blueprint); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -105,7 +105,7 @@ func TestAnExportOfSomebodyElseIsLeftAlone(t *testing.T) {
 	if _, err := publisher.Publish(t.Context(), program, nil); !apierrors.IsConflict(err) {
 		t.Errorf("got %v, want Conflict", err)
 	}
-	if err := publisher.Unpublish(t.Context(), program.Export); err != nil {
+	if err := publisher.Unpublish(t.Context(), program.Export, program.Blueprint); err != nil {
 		t.Error(err)
 	}
 	w.kubectl(t, testbed.Provider, "delete", "apiexport", program.Export.Name) // fails if it is gone
@@ -214,5 +214,56 @@ func TestASchemaOfTheSameSpecWithOtherContentGetsAnotherName(t *testing.T) {
 	offered := w.kubectl(t, testbed.Provider, "get", "apiexport", program.Export.Name, "-o", "jsonpath={.spec.resources[0].schema}")
 	if !strings.HasPrefix(offered, "v"+program.SpecHash+"-") {
 		t.Errorf("the export offers %s", offered)
+	}
+}
+
+func TestABlueprintCannotWithdrawWhatAnotherHasPublished(t *testing.T) {
+	w := start(t)
+	winner := w.program(t, "winnings", "Winning")
+	w.publishAll(t, winner)
+	before := w.versions(t, winner)
+	publisher := w.publisher(t)
+	if err := publisher.Unpublish(t.Context(), winner.Export, "loser"); err != nil {
+		t.Error(err)
+	}
+	if after := w.versions(t, winner); before != after {
+		t.Errorf("versions changed from\n%s\nto\n%s", before, after)
+	}
+	if err := publisher.CheckOwner(t.Context(), winner.Export, "loser"); !apierrors.IsConflict(err) {
+		t.Errorf("got %v, want Conflict", err)
+	}
+	if err := publisher.CheckOwner(t.Context(), winner.Export, winner.Blueprint); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAKindThatKropMayNotComposeIsRefusedByNameAndVerbs(t *testing.T) {
+	w := start(t)
+	secrets := engine.Node{ID: "secret", Target: v1alpha1.TargetProvider, GVR: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}}
+	if err := w.publisher(t).Check(t.Context(), w.program(t, "granteds", "Granted", secrets)); err != nil {
+		t.Errorf("a kind that the manifest grants: %v", err)
+	}
+	roles := engine.Node{ID: "role", Target: v1alpha1.TargetProvider, GVR: schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}}
+	err := w.publisher(t).Check(t.Context(), w.program(t, "denieds", "Denied", secrets, roles))
+	var refusal *publish.UncomposableError
+	if !errors.As(err, &refusal) || !apierrors.IsForbidden(err) {
+		t.Fatalf("got %v, want an UncomposableError", err)
+	}
+	if len(refusal.Missing) != 1 || refusal.Missing[0].Resource != "roles" || len(refusal.Missing[0].Verbs) != 7 {
+		t.Errorf("missing: %+v", refusal.Missing)
+	}
+}
+
+func TestPublishingAgainRepairsWhatWasTakenAway(t *testing.T) {
+	w := start(t)
+	program := w.program(t, "repairs", "Repair")
+	claims := w.publishAll(t, program)
+	for _, object := range []string{"apiexport", "blueprintendpointslices.endpoints.krop.opendefense.cloud"} {
+		w.kubectl(t, testbed.Provider, "delete", object, program.Export.Name)
+		identity, err := w.publisher(t).Publish(t.Context(), program, claims)
+		if err != nil || identity == "" {
+			t.Errorf("%s: identity %q, %v", object, identity, err)
+		}
+		w.kubectl(t, testbed.Provider, "get", object, program.Export.Name) // fails if it is gone
 	}
 }

@@ -58,15 +58,18 @@ func createSchema(ctx context.Context, w *workspace, wanted *apisv1alpha1.APIRes
 	return wanted.Name, false, nil
 }
 
-// deleteSchemas deletes krop's schemas of the kind, except for those that are kept.
-func deleteSchemas(ctx context.Context, w *workspace, kind string, keep ...string) error {
+// schemasOf are the schemas that a blueprint (the value of its label) has published of a kind.
+type schemasOf struct{ kind, owner string }
+
+// deleteSchemas deletes them, except for those that are kept.
+func deleteSchemas(ctx context.Context, w *workspace, of schemasOf, keep ...string) error {
 	schemas := w.kcp.ApisV1alpha1().APIResourceSchemas()
-	list, err := schemas.List(ctx, metav1.ListOptions{LabelSelector: v1alpha1.LabelBlueprint})
+	list, err := schemas.List(ctx, metav1.ListOptions{LabelSelector: v1alpha1.LabelBlueprint + "=" + of.owner})
 	if err != nil {
 		return explained(err, w.cluster, "list", apiResourceSchemas)
 	}
 	for _, schema := range list.Items {
-		if schema.Spec.Names.Plural+"."+schema.Spec.Group != kind || slices.Contains(keep, schema.Name) {
+		if schema.Spec.Names.Plural+"."+schema.Spec.Group != of.kind || slices.Contains(keep, schema.Name) {
 			continue
 		}
 		if err := schemas.Delete(ctx, schema.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {

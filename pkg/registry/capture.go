@@ -24,3 +24,28 @@ func (c *CapturedInfo) UpdatedObject(ctx context.Context, old runtime.Object) (r
 	}
 	return object, err
 }
+
+// AdmitCreate is a create's validation by the server, followed by admit. Admit works on the object that is
+// about to be stored, not on the validators' copy.
+func AdmitCreate(validate rest.ValidateObjectFunc, admit func(context.Context) error) rest.ValidateObjectFunc {
+	return func(ctx context.Context, copied runtime.Object) error {
+		if validate != nil {
+			if err := validate(ctx, copied); err != nil {
+				return err
+			}
+		}
+		return admit(ctx)
+	}
+}
+
+// AdmitUpdate is AdmitCreate for updates; admit also gets the object that is stored.
+func AdmitUpdate(validate rest.ValidateObjectUpdateFunc, admit func(ctx context.Context, old *unstructured.Unstructured) error) rest.ValidateObjectUpdateFunc {
+	return func(ctx context.Context, copied, old runtime.Object) error {
+		if validate != nil {
+			if err := validate(ctx, copied, old); err != nil {
+				return err
+			}
+		}
+		return admit(ctx, asObject(old))
+	}
+}

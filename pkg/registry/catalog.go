@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/kcp-dev/logicalcluster/v3"
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
@@ -28,11 +29,20 @@ type Served struct {
 	Program *engine.Program
 }
 
+// Blueprint names the blueprint that is served; empty for the blueprint kind itself.
+func (s *Served) Blueprint() string {
+	if s.Program == nil {
+		return ""
+	}
+	return s.Program.Blueprint
+}
+
 // Catalog is the set of exports that are served now. Safe for concurrent use; a *Served that was
 // looked up stays usable for the request that looked it up.
 type Catalog struct {
 	exports sync.Map // v1alpha1.ExportKey -> *Served
-	held    sync.Map // v1alpha1.ExportKey -> struct{}: known, but not served (yet)
+	held    sync.Map // v1alpha1.ExportKey -> string: the blueprint of what is known, but not served (yet)
+	awaited sync.Map // v1alpha1.ExportKey -> struct{}: held until something can be reached again
 	synced  atomic.Bool
 }
 
@@ -49,11 +59,30 @@ func (c *Catalog) Lookup(key v1alpha1.ExportKey) (*Served, bool) {
 func (c *Catalog) Set(served *Served) {
 	c.exports.Store(served.Export, served)
 	c.held.Delete(served.Export)
+	c.awaited.Delete(served.Export)
 }
 
-// Hold records that an export exists although it can't be served now: its blueprint could not be
-// loaded. It is answered with 503, since its instances are there.
-func (c *Catalog) Hold(key v1alpha1.ExportKey) { c.held.Store(key, struct{}{}) }
+// Hold records that a blueprint's export exists although it can't be served now: the blueprint could not
+// be loaded. It is answered with 503, since its instances are there.
+func (c *Catalog) Hold(key v1alpha1.ExportKey, blueprint string) {
+	c.awaited.Delete(key)
+	c.held.Store(key, blueprint)
+}
+
+// Await records that a held export lacks nothing but the answer of a server that can't be reached now:
+// unlike with a blueprint that doesn't compile any more, nobody has to do anything about it.
+func (c *Catalog) Await(key v1alpha1.ExportKey) {
+	if c.Held(key) {
+		c.awaited.Store(key, struct{}{})
+	}
+}
+
+// Awaited is how many exports can't be served before something can be reached again.
+func (c *Catalog) Awaited() int {
+	count := 0
+	c.awaited.Range(func(any, any) bool { count++; return true })
+	return count
+}
 
 // Held says whether the export exists and can't be served now.
 func (c *Catalog) Held(key v1alpha1.ExportKey) bool {
@@ -61,10 +90,37 @@ func (c *Catalog) Held(key v1alpha1.ExportKey) bool {
 	return held
 }
 
+// OwnerOf names the blueprint that the export is served or held for: empty for the blueprint kind itself.
+func (c *Catalog) OwnerOf(key v1alpha1.ExportKey) (blueprint string, known bool) {
+	if served, ok := c.Lookup(key); ok {
+		return served.Blueprint(), true
+	}
+	if held, ok := c.held.Load(key); ok {
+		return held.(string), true
+	}
+	return "", false
+}
+
+// ExportsOf are the exports of a workspace that are served or held for the blueprint.
+func (c *Catalog) ExportsOf(cluster logicalcluster.Name, blueprint string) []v1alpha1.ExportKey {
+	var exports []v1alpha1.ExportKey
+	add := func(key, _ any) bool {
+		export := key.(v1alpha1.ExportKey)
+		if owner, ok := c.OwnerOf(export); ok && export.Cluster == cluster && owner == blueprint {
+			exports = append(exports, export)
+		}
+		return true
+	}
+	c.exports.Range(add)
+	c.held.Range(add)
+	return exports
+}
+
 // Remove forgets the export.
 func (c *Catalog) Remove(key v1alpha1.ExportKey) {
 	c.exports.Delete(key)
 	c.held.Delete(key)
+	c.awaited.Delete(key)
 }
 
 // MarkSynced records that all stored blueprints have been loaded once. Until then an unknown export

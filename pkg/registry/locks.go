@@ -11,11 +11,14 @@ import (
 // of them composes an instance at a time; between processes, resourceVersions do. A lock is never
 // shared by two instances (a hashed mutex would be): while an instance is composed, a child that is
 // itself an instance of a blueprint is written through kcp, and takes its own lock.
+type Locks = KeyedLocks[v1alpha1.InstanceKey]
+
+// KeyedLocks gives one lock per key.
 //
 // The zero value is ready. Safe for concurrent use.
-type Locks struct {
+type KeyedLocks[K comparable] struct {
 	mutex sync.Mutex
-	held  map[v1alpha1.InstanceKey]*lock
+	held  map[K]*lock
 }
 
 type lock struct {
@@ -23,8 +26,8 @@ type lock struct {
 	users int           // holders and waiters; the lock is forgotten at 0
 }
 
-// Lock waits for the instance's lock, or for the end of ctx, which it then returns as error.
-func (l *Locks) Lock(ctx context.Context, key v1alpha1.InstanceKey) (unlock func(), err error) {
+// Lock waits for the key's lock, or for the end of ctx, which it then returns as error.
+func (l *KeyedLocks[K]) Lock(ctx context.Context, key K) (unlock func(), err error) {
 	entry := l.join(key)
 	select {
 	case <-entry.turn:
@@ -38,11 +41,11 @@ func (l *Locks) Lock(ctx context.Context, key v1alpha1.InstanceKey) (unlock func
 	}
 }
 
-func (l *Locks) join(key v1alpha1.InstanceKey) *lock {
+func (l *KeyedLocks[K]) join(key K) *lock {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	if l.held == nil {
-		l.held = map[v1alpha1.InstanceKey]*lock{}
+		l.held = map[K]*lock{}
 	}
 	entry, ok := l.held[key]
 	if !ok {
@@ -54,7 +57,7 @@ func (l *Locks) join(key v1alpha1.InstanceKey) *lock {
 	return entry
 }
 
-func (l *Locks) leave(key v1alpha1.InstanceKey, entry *lock) {
+func (l *KeyedLocks[K]) leave(key K, entry *lock) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	entry.users--

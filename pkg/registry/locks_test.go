@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
 )
 
@@ -70,28 +72,27 @@ func TestWaitingForALockEndsWithItsContext(t *testing.T) {
 
 func TestGateWaitsForThoseInsideAndKeepsOthersOut(t *testing.T) {
 	gate := &Gate{}
-	leave, ok := gate.Enter()
-	if !ok {
-		t.Fatal("an open gate lets nobody in")
+	leave, err := gate.Enter()
+	if err != nil {
+		t.Fatal(err)
 	}
-	closed := make(chan struct{})
-	go func() {
-		gate.Close()
-		close(closed)
-	}()
-	select {
-	case <-closed:
-		t.Fatal("closed while somebody was inside")
-	case <-time.After(20 * time.Millisecond): // Close has nothing to signal that it waits
+	impatient, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := gate.Close(impatient); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("closed while somebody was inside: %v", err)
+	}
+	if _, err := gate.Enter(); !apierrors.IsServiceUnavailable(err) {
+		t.Errorf("%v, want 503 while those inside are waited for", err)
+	} else if seconds, ok := apierrors.SuggestsClientDelay(err); !ok || seconds == 0 {
+		t.Error("the client isn't told when to try again")
 	}
 	leave()
-	<-closed
-	if _, ok := gate.Enter(); ok {
-		t.Error("a closed gate lets somebody in")
+	if err := gate.Close(t.Context()); err != nil {
+		t.Error(err)
 	}
 	gate.Open()
-	if leave, ok := gate.Enter(); !ok {
-		t.Error("a gate that was opened again lets nobody in")
+	if leave, err := gate.Enter(); err != nil {
+		t.Errorf("a gate that was opened again: %v", err)
 	} else {
 		leave()
 	}
@@ -99,7 +100,7 @@ func TestGateWaitsForThoseInsideAndKeepsOthersOut(t *testing.T) {
 
 func TestHeldExportIsForgottenOnceServed(t *testing.T) {
 	catalog, key := &Catalog{}, v1alpha1.ExportKey{Cluster: "provider1", Name: "widgets.example.org"}
-	catalog.Hold(key)
+	catalog.Hold(key, "widgets")
 	if _, served := catalog.Lookup(key); served || !catalog.Held(key) {
 		t.Error("a held export must be known and not served")
 	}

@@ -2,6 +2,7 @@ package blueprint
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,7 +24,23 @@ func (r *REST) Delete(ctx context.Context, name string, validate rest.ValidateOb
 		return nil, false, err
 	}
 	defer work.unlock()
-	deleted, gone, err := r.Store.Delete(ctx, name, r.refuseInUse(validate), options)
+	reopen := func() {}
+	deleted, gone, err := r.Store.Delete(ctx, name, func(ctx context.Context, object runtime.Object) error {
+		if validate != nil {
+			if err := validate(ctx, object); err != nil {
+				return err
+			}
+		}
+		if asObject(object).GetDeletionTimestamp() != nil {
+			return nil // it was accepted before
+		}
+		var err error
+		reopen, err = r.refuseInUse(ctx, asObject(object))
+		return err
+	}, options)
+	if err != nil || work.dryRun {
+		reopen()
+	}
 	if err != nil || gone || work.dryRun {
 		return deleted, gone, err
 	}
@@ -33,32 +50,43 @@ func (r *REST) Delete(ctx context.Context, name string, validate rest.ValidateOb
 	return deleted, true, nil
 }
 
-// DeleteCollection refuses as Delete does, for each.
+// DeleteCollection deletes one by one, as Delete does.
 func (r *REST) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions, listOptions *metainternalversion.ListOptions) (runtime.Object, error) {
-	return r.Store.DeleteCollection(ctx, r.refuseInUse(validate), options, listOptions)
+	listed, err := r.Store.List(ctx, listOptions)
+	if err != nil {
+		return nil, err
+	}
+	list, ok := listed.(*unstructured.UnstructuredList)
+	if !ok {
+		return nil, apierrors.NewInternalError(errors.New("blueprints are not listed as unstructured"))
+	}
+	for i := range list.Items {
+		if _, _, err := r.Delete(ctx, list.Items[i].GetName(), validate, options.DeepCopy()); err != nil && !apierrors.IsNotFound(err) {
+			return nil, err
+		}
+	}
+	return listed, nil
 }
 
-// refuseInUse adds to a validation that no instance may exist.
-func (r *REST) refuseInUse(validate rest.ValidateObjectFunc) rest.ValidateObjectFunc {
-	return func(ctx context.Context, object runtime.Object) error {
-		if validate != nil {
-			if err := validate(ctx, object); err != nil {
-				return err
-			}
-		}
-		blueprint := asObject(object)
-		if blueprint.GetAnnotations()[v1alpha1.AnnotationForceDelete] == "true" {
-			return nil
-		}
-		count, err := r.offering.Instances(ctx, exportOf(blueprint))
-		if err != nil {
-			return registry.Unavailable("the instances of the blueprint can't be counted", err)
-		}
-		if count > 0 {
-			return r.inUse(blueprint, count)
-		}
-		return nil
+// refuseInUse fails if instances exist, and keeps new ones out from now on. The caller lets them in
+// again if the blueprint stays.
+func (r *REST) refuseInUse(ctx context.Context, object *unstructured.Unstructured) (reopen func(), err error) {
+	blueprint, err := decode(object)
+	if err != nil {
+		return func() {}, apierrors.NewInternalError(err)
 	}
+	reopen, err = r.offering.CloseGate(ctx, blueprint)
+	if err != nil || isForced(blueprint) {
+		return reopen, err
+	}
+	count, err := r.offering.Instances(ctx, blueprint)
+	if err != nil {
+		return reopen, registry.Unavailable("the instances of the blueprint can't be counted", err)
+	}
+	if count > 0 {
+		return reopen, r.inUse(object, count)
+	}
+	return reopen, nil
 }
 
 func (r *REST) inUse(blueprint *unstructured.Unstructured, count int) error {
@@ -68,11 +96,13 @@ func (r *REST) inUse(blueprint *unstructured.Unstructured, count int) error {
 }
 
 // withdraw unpublishes a blueprint that is being deleted, once no instance is left, and lets it go.
-func (r *REST) withdraw(ctx context.Context, blueprint *unstructured.Unstructured) error {
-	if export := exportOf(blueprint); export.Name != "" {
-		if err := r.offering.Withdraw(ctx, export); err != nil {
-			return err
-		}
+func (r *REST) withdraw(ctx context.Context, stored *unstructured.Unstructured) error {
+	blueprint, err := decode(stored)
+	if err != nil {
+		return err
 	}
-	return r.records.Finalize(ctx, blueprint)
+	if err := r.offering.Withdraw(ctx, blueprint); err != nil {
+		return err
+	}
+	return r.records.Finalize(ctx, stored)
 }

@@ -7,48 +7,62 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/klog/v2"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
 	"go.opendefense.cloud/krop/pkg/engine"
 )
 
 // Ensure brings one stored blueprint to what it says: served and published, or withdrawn if it is
-// being deleted. The loop calls it for each blueprint at start, and whenever one has changed; what a
-// request has done already costs a few reads. An error is worth a retry.
-func (r *REST) Ensure(ctx context.Context, key v1alpha1.InstanceKey) error {
+// being deleted; what is served of one that is gone is forgotten. The loop calls it for each blueprint at
+// start, whenever one has changed, and now and then. What is as it should be costs a few reads.
+// exists says whether the blueprint is stored; an error is worth a retry.
+func (r *REST) Ensure(ctx context.Context, key v1alpha1.InstanceKey) (exists bool, err error) {
 	unlock, err := r.locks.Lock(ctx, key)
 	if err != nil {
-		return err
+		return true, err
 	}
 	defer unlock()
 	stored, err := r.records.Get(ctx, key)
-	if apierrors.IsNotFound(err) {
-		return nil
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, r.offering.Forget(ctx, key.Cluster, key.Name)
+	case err != nil:
+		return true, err
+	case stored.GetDeletionTimestamp() != nil:
+		return true, r.ensureGone(ctx, stored)
+	default:
+		return true, r.ensureOffered(ctx, key, stored)
 	}
+}
+
+// ensureGone withdraws a blueprint. Its instances can be read, and deleted by their consumers, until they
+// are gone, so after a restart it has to be served first. One that doesn't compile any more is withdrawn all
+// the same.
+func (r *REST) ensureGone(ctx context.Context, stored *unstructured.Unstructured) error {
+	blueprint, err := decode(stored)
 	if err != nil {
 		return err
 	}
-	if stored.GetDeletionTimestamp() != nil {
-		return r.ensureGone(ctx, stored)
+	owns, err := r.offering.owns(ctx, blueprint)
+	if err != nil {
+		return err
 	}
-	return r.ensureOffered(ctx, key, stored)
-}
-
-// ensureGone withdraws a blueprint. Its instances are torn down by the program that is served, so
-// after a restart that has to be served first.
-func (r *REST) ensureGone(ctx context.Context, stored *unstructured.Unstructured) error {
-	export := exportOf(stored)
-	if _, served := r.offering.Catalog.Lookup(export); !served && export.Name != "" {
-		compiled, err := r.compile(ctx, stored)
-		if err != nil {
-			r.offering.Catalog.Hold(export)
-			return err
-		}
-		if err := r.offering.Serve(ctx, compiled.Program); err != nil {
-			return err
+	if _, served := r.offering.Catalog.Lookup(exportOf(stored)); !served && owns {
+		if err := r.serveAgain(ctx, blueprint); err != nil {
+			klog.FromContext(ctx).Info("blueprint is withdrawn without being served", "blueprint", blueprint.Name, "err", err)
+			r.offering.Catalog.Hold(exportOf(stored), blueprint.Name)
 		}
 	}
 	return r.withdraw(ctx, stored)
+}
+
+func (r *REST) serveAgain(ctx context.Context, blueprint *v1alpha1.ResourceGraphDefinition) error {
+	compiled, err := r.compiler.Compile(ctx, exportKey(blueprint).Cluster, blueprint)
+	if err != nil {
+		return err
+	}
+	return r.offering.Serve(ctx, compiled.Program)
 }
 
 func (r *REST) ensureOffered(ctx context.Context, key v1alpha1.InstanceKey, stored *unstructured.Unstructured) error {
@@ -56,22 +70,29 @@ func (r *REST) ensureOffered(ctx context.Context, key v1alpha1.InstanceKey, stor
 	if err != nil {
 		return err
 	}
-	if r.isOffered(key, blueprint) {
-		return r.ensureRouted(ctx, stored, blueprint)
+	compiled := r.offered(blueprint)
+	if compiled == nil {
+		if compiled, err = r.compiler.Compile(ctx, key.Cluster, blueprint); err != nil {
+			return r.compileFailed(ctx, stored, err)
+		}
 	}
-	compiled, err := r.compiler.Compile(ctx, key.Cluster, blueprint)
+	recorded, err := r.offer(ctx, stored, compiled)
 	if err != nil {
-		return r.compileFailed(ctx, stored, err)
+		return err
 	}
-	_, err = r.offer(ctx, stored, compiled)
-	return err
+	return r.ensureRouted(ctx, recorded)
 }
 
-// isOffered says whether the stored spec is what is served, and is known to be published.
-func (r *REST) isOffered(key v1alpha1.InstanceKey, blueprint *v1alpha1.ResourceGraphDefinition) bool {
-	served, ok := r.offering.Catalog.Lookup(v1alpha1.ExportKey{Cluster: key.Cluster, Name: blueprint.Status.ExportedAPI})
+// offered is what is served and was published of the blueprint; nil if that isn't what its spec says. It
+// needn't be compiled again, but published: somebody may have taken away or changed what is in kcp.
+func (r *REST) offered(blueprint *v1alpha1.ResourceGraphDefinition) *Compiled {
+	served, ok := r.offering.Catalog.Lookup(exportKey(blueprint))
 	hash := engine.SpecHash(blueprint.Spec)
-	return ok && served.Program.SpecHash == hash && blueprint.Status.ObservedSpecHash == hash
+	if !ok || served.Blueprint() != blueprint.Name || served.Program.SpecHash != hash || blueprint.Status.ObservedSpecHash != hash ||
+		!meta.IsStatusConditionTrue(blueprint.Status.Conditions, v1alpha1.ConditionPublished) {
+		return nil
+	}
+	return &Compiled{Program: served.Program, Claims: blueprint.Status.PermissionClaims}
 }
 
 // compileFailed says so in the blueprint's conditions. What was served goes on being served; an
@@ -79,7 +100,10 @@ func (r *REST) isOffered(key v1alpha1.InstanceKey, blueprint *v1alpha1.ResourceG
 func (r *REST) compileFailed(ctx context.Context, stored *unstructured.Unstructured, cause error) error {
 	export := exportOf(stored)
 	if _, served := r.offering.Catalog.Lookup(export); !served && export.Name != "" {
-		r.offering.Catalog.Hold(export)
+		r.offering.Catalog.Hold(export, stored.GetName())
+		if registry.IsTransient(cause) {
+			r.offering.Catalog.Await(export)
+		}
 	}
 	if apierrors.IsInvalid(cause) {
 		_, err := r.record(ctx, stored, failedStatus(v1alpha1.ConditionCompiled, v1alpha1.ReasonCompileFailed, stored.GetGeneration(), cause))
@@ -88,18 +112,14 @@ func (r *REST) compileFailed(ctx context.Context, stored *unstructured.Unstructu
 	return cause
 }
 
-func (r *REST) compile(ctx context.Context, stored *unstructured.Unstructured) (*Compiled, error) {
-	blueprint, err := decode(stored)
-	if err != nil {
-		return nil, err
-	}
-	return r.compiler.Compile(ctx, exportOf(stored).Cluster, blueprint)
-}
-
 // ensureRouted proves, once somebody has bound the export, that kcp routes its kind to krop. That
 // can't be known earlier: kcp routes nothing without a binding, and with the CacheAPIs gate off it
 // would serve the kind as an ordinary CRD without a word.
-func (r *REST) ensureRouted(ctx context.Context, stored *unstructured.Unstructured, blueprint *v1alpha1.ResourceGraphDefinition) error {
+func (r *REST) ensureRouted(ctx context.Context, stored *unstructured.Unstructured) error {
+	blueprint, err := decode(stored)
+	if err != nil {
+		return err
+	}
 	if meta.IsStatusConditionTrue(blueprint.Status.Conditions, v1alpha1.ConditionServing) {
 		return nil
 	}
@@ -111,6 +131,6 @@ func (r *REST) ensureRouted(ctx context.Context, stored *unstructured.Unstructur
 	if !bound {
 		return nil
 	}
-	_, err := r.record(ctx, stored, servingStatus(failure, stored.GetGeneration()))
+	_, err = r.record(ctx, stored, servingStatus(failure, stored.GetGeneration()))
 	return errors.Join(failure, err)
 }

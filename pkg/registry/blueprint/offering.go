@@ -2,6 +2,7 @@ package blueprint
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -16,17 +17,22 @@ import (
 
 // Publisher offers programs in kcp. pkg/publish implements it.
 type Publisher interface {
-	// Check fails as Publish would, as far as that can be known without writing.
+	// Check fails as Publish would, as far as that can be known without writing, and if krop's user may
+	// not compose what the program writes into the provider's workspace.
 	Check(ctx context.Context, program *engine.Program) error
+	// CheckOwner fails with Conflict if the export exists and isn't the blueprint's.
+	CheckOwner(ctx context.Context, export v1alpha1.ExportKey, blueprint string) error
 	// Publish makes the export offer the program, and returns the export's identity hash. Writes only what differs.
 	Publish(ctx context.Context, program *engine.Program, claims []v1alpha1.PermissionClaim) (identityHash string, err error)
-	// Unpublish deletes the export and what belongs to it.
-	Unpublish(ctx context.Context, export v1alpha1.ExportKey) error
+	// Unpublish deletes the export and what belongs to it, as far as it is the blueprint's.
+	Unpublish(ctx context.Context, export v1alpha1.ExportKey, blueprint string) error
 }
 
 // Loop looks after the instances of what is served. pkg/gc implements it.
 type Loop interface {
-	Serve(export v1alpha1.ExportKey, program *engine.Program, records *registry.Records)
+	// Serve starts, or goes on with another program. An error says that something is missing yet that
+	// the same call may bring later.
+	Serve(export v1alpha1.ExportKey, program *engine.Program, records *registry.Records) error
 	Stop(export v1alpha1.ExportKey)
 }
 
@@ -47,46 +53,79 @@ type Offering struct {
 	Publisher Publisher
 	Loop      Loop
 
-	mutex sync.Mutex
+	locks registry.KeyedLocks[v1alpha1.ExportKey]
+	// bare is what is withdrawn without being served, by export (*registry.Served).
+	bare sync.Map
 }
 
 // Check refuses a program that can't be offered: its export is another blueprint's, or krop lacks rights.
 func (o *Offering) Check(ctx context.Context, compiled *Compiled) error {
-	program := compiled.Program
-	if served, ok := o.Catalog.Lookup(program.Export); ok && served.Program.Blueprint != program.Blueprint {
-		return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("resourcegraphdefinitions").GroupResource(), program.Blueprint,
-			fmt.Errorf("APIExport %s of this workspace is published by blueprint %q", program.Export.Name, served.Program.Blueprint))
+	if err := o.refuseOther(compiled.Program); err != nil {
+		return err
 	}
-	return o.Publisher.Check(ctx, program)
+	return o.Publisher.Check(ctx, compiled.Program)
+}
+
+// refuseOther fails with Conflict if the program's export is known to be another blueprint's, or krop's own.
+func (o *Offering) refuseOther(program *engine.Program) error {
+	owner, known := o.Catalog.OwnerOf(program.Export)
+	if !known || owner == program.Blueprint {
+		return nil
+	}
+	cause := fmt.Errorf("APIExport %s of this workspace is published by blueprint %q", program.Export.Name, owner)
+	if owner == "" {
+		cause = fmt.Errorf("APIExport %s of this workspace is krop's own", program.Export.Name)
+	}
+	return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("resourcegraphdefinitions").GroupResource(), program.Blueprint, cause)
 }
 
 // Offer serves the program and publishes it, in this order, so that kcp never routes a request that
-// krop doesn't know of.
-func (o *Offering) Offer(ctx context.Context, compiled *Compiled) (identityHash string, err error) {
-	if err := o.Serve(ctx, compiled.Program); err != nil {
+// krop doesn't know of. What turns out to be published by another blueprint is not served: the
+// instances that are stored are the other's.
+func (o *Offering) Offer(ctx context.Context, compiled *Compiled, published bool) (identityHash string, err error) {
+	program := compiled.Program
+	_, served := o.Catalog.Lookup(program.Export)
+	if !served && !published {
+		if err := o.Publisher.CheckOwner(ctx, program.Export, program.Blueprint); apierrors.IsConflict(err) {
+			return "", err
+		}
+	}
+	if err := o.Serve(ctx, program); err != nil {
 		return "", err
 	}
-	return o.Publisher.Publish(ctx, compiled.Program, compiled.Claims)
+	identityHash, err = o.Publisher.Publish(ctx, program, compiled.Claims)
+	if !served && apierrors.IsConflict(err) && apierrors.IsConflict(o.Publisher.CheckOwner(ctx, program.Export, program.Blueprint)) {
+		return "", errors.Join(err, o.stop(ctx, program.Export, program.Blueprint))
+	}
+	return identityHash, err
 }
 
 // Serve starts to serve the program, or swaps it for the one that is served. Requests in flight
 // finish with the program they began with.
 func (o *Offering) Serve(ctx context.Context, program *engine.Program) error {
-	o.mutex.Lock()
-	defer o.mutex.Unlock()
+	unlock, err := o.lock(ctx, program.Export)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := o.refuseOther(program); err != nil {
+		return err
+	}
 	served, err := o.serve(ctx, program)
 	if err != nil {
 		return fmt.Errorf("serving %s: %w", program.Export.Name, err)
 	}
 	o.Catalog.Set(served)
-	o.Loop.Serve(program.Export, program, served.Records)
-	return nil
+	return o.Loop.Serve(program.Export, program, served.Records)
 }
 
 func (o *Offering) serve(ctx context.Context, program *engine.Program) (*registry.Served, error) {
 	present, ok := o.Catalog.Lookup(program.Export)
-	if !ok {
+	switch {
+	case !ok:
 		return o.Storage.Build(ctx, program)
+	case present.Program == program:
+		return present, nil
 	}
 	swapped, ok, err := o.Storage.Swap(present, program)
 	if ok || err != nil {
@@ -99,75 +138,42 @@ func (o *Offering) serve(ctx context.Context, program *engine.Program) (*registr
 	return built, err
 }
 
-// Instances counts the instances of an export.
-func (o *Offering) Instances(ctx context.Context, export v1alpha1.ExportKey) (int, error) {
-	if served, ok := o.Catalog.Lookup(export); ok {
-		instances, err := served.Records.List(ctx)
-		return len(instances), err
+func (o *Offering) lock(ctx context.Context, export v1alpha1.ExportKey) (unlock func(), err error) {
+	if unlock, err = o.locks.Lock(ctx, export); err != nil {
+		return nil, registry.Unavailable(export.Name+" is still being set up", err)
 	}
-	if o.Catalog.Held(export) {
-		return 0, fmt.Errorf("%s can't be served now", export.Name)
-	}
-	return 0, nil
+	return unlock, nil
 }
 
-// ErrInstancesLeft says that a blueprint has to wait for its instances to go.
-type ErrInstancesLeft struct{ Count int }
-
-// Error counts them.
-func (e ErrInstancesLeft) Error() string {
-	return fmt.Sprintf("%d instances are still being deleted", e.Count)
-}
-
-// Withdraw unpublishes an export and stops serving it, if no instance is left. If some are, it asks
-// for their deletion, and fails with ErrInstancesLeft.
-func (o *Offering) Withdraw(ctx context.Context, export v1alpha1.ExportKey) error {
-	if o.Catalog.Held(export) {
-		return fmt.Errorf("%s can't be served now, so that its instances can't be torn down", export.Name)
-	}
-	served, ok := o.Catalog.Lookup(export)
-	if !ok {
-		return o.Publisher.Unpublish(ctx, export)
-	}
-	served.Gate.Close()
-	if err := o.withdraw(ctx, served); err != nil {
-		served.Gate.Open()
-		return err
-	}
-	return nil
-}
-
-// withdraw ends what is served, behind its closed gate.
-func (o *Offering) withdraw(ctx context.Context, served *registry.Served) error {
-	if err := deleteInstances(ctx, served); err != nil {
-		return err
-	}
-	if err := o.Publisher.Unpublish(ctx, served.Export); err != nil {
-		return err
-	}
-	o.mutex.Lock()
-	defer o.mutex.Unlock()
-	o.Loop.Stop(served.Export)
-	o.Catalog.Remove(served.Export)
-	registry.DestroyLater(served)
-	return nil
-}
-
-func deleteInstances(ctx context.Context, served *registry.Served) error {
-	instances, err := served.Records.List(ctx)
-	if err != nil {
-		return err
-	}
-	for i := range instances {
-		if instances[i].GetDeletionTimestamp() != nil {
-			continue
-		}
-		if err := served.Records.Delete(ctx, registry.KeyOf(served.Export, &instances[i])); err != nil && !apierrors.IsNotFound(err) {
+// Forget stops serving what is served or held for a blueprint that is gone from storage. Nothing is
+// unpublished: whoever let the blueprint go has done that.
+func (o *Offering) Forget(ctx context.Context, cluster logicalcluster.Name, blueprint string) error {
+	for _, export := range o.Catalog.ExportsOf(cluster, blueprint) {
+		if err := o.stop(ctx, export, blueprint); err != nil {
 			return err
 		}
 	}
-	if len(instances) > 0 {
-		return ErrInstancesLeft{Count: len(instances)}
+	return nil
+}
+
+// stop stops serving and holding an export, if it still is the blueprint's.
+func (o *Offering) stop(ctx context.Context, export v1alpha1.ExportKey, blueprint string) error {
+	unlock, err := o.lock(ctx, export)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if owner, known := o.Catalog.OwnerOf(export); known && owner != blueprint {
+		return nil
+	}
+	served, ok := o.Catalog.Lookup(export)
+	o.Loop.Stop(export)
+	o.Catalog.Remove(export)
+	if ok {
+		registry.DestroyLater(served)
+	}
+	if bare, ok := o.bare.LoadAndDelete(export); ok {
+		registry.DestroyLater(bare.(*registry.Served))
 	}
 	return nil
 }

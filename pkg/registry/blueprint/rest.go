@@ -89,14 +89,8 @@ func (r *REST) Create(ctx context.Context, object runtime.Object, validate rest.
 		return nil, err
 	}
 	defer work.unlock()
-	stored, err := r.Store.Create(ctx, blueprint, func(ctx context.Context, copied runtime.Object) error {
-		if validate != nil {
-			if err := validate(ctx, copied); err != nil {
-				return err
-			}
-		}
-		return work.admit(ctx, blueprint)
-	}, options)
+	stored, err := r.Store.Create(ctx, blueprint,
+		registry.AdmitCreate(validate, func(ctx context.Context) error { return work.admit(ctx, blueprint) }), options)
 	if err != nil {
 		return nil, err
 	}
@@ -112,25 +106,13 @@ func (r *REST) Update(ctx context.Context, name string, info rest.UpdatedObjectI
 	defer work.unlock()
 	captured := &registry.CapturedInfo{UpdatedObjectInfo: info}
 	stored, created, err := r.Store.Update(ctx, name, captured,
-		func(ctx context.Context, copied runtime.Object) error {
-			if createValidation != nil {
-				if err := createValidation(ctx, copied); err != nil {
-					return err
-				}
-			}
-			return work.admit(ctx, captured.Object)
-		},
-		func(ctx context.Context, copied, old runtime.Object) error {
-			if updateValidation != nil {
-				if err := updateValidation(ctx, copied, old); err != nil {
-					return err
-				}
-			}
-			if asObject(old).GetDeletionTimestamp() != nil {
+		registry.AdmitCreate(createValidation, func(ctx context.Context) error { return work.admit(ctx, captured.Object) }),
+		registry.AdmitUpdate(updateValidation, func(ctx context.Context, old *unstructured.Unstructured) error {
+			if old.GetDeletionTimestamp() != nil {
 				return nil
 			}
 			return work.admit(ctx, captured.Object)
-		},
+		}),
 		forceAllowCreate, options)
 	if err != nil {
 		return nil, false, err

@@ -105,11 +105,11 @@ func TestWhatCouldNotBePublishedIsStoredAndTriedAgain(t *testing.T) {
 	if meta.IsStatusConditionTrue(created.Status.Conditions, v1alpha1.ConditionReady) {
 		t.Error("ready although not published")
 	}
-	if err := s.main.Ensure(t.Context(), key); err == nil {
+	if err := s.ensure(t); err == nil {
 		t.Error("nothing is left to be tried again")
 	}
 	s.publisher.err = nil
-	if err := s.main.Ensure(t.Context(), key); err != nil {
+	if err := s.ensure(t); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.get(t); !meta.IsStatusConditionTrue(got.Status.Conditions, v1alpha1.ConditionReady) {
@@ -159,14 +159,14 @@ func TestForcedDeleteTakesInstancesFirst(t *testing.T) {
 	if err != nil || len(left) != 1 || left[0].GetDeletionTimestamp() == nil {
 		t.Fatalf("instances are not being deleted: %v, %v", left, err)
 	}
-	var waiting blueprint.ErrInstancesLeft
-	if err := s.main.Ensure(t.Context(), key); !errors.As(err, &waiting) || s.publisher.unpublished != 0 {
+	var waiting *blueprint.InstancesLeftError
+	if err := s.ensure(t); !errors.As(err, &waiting) || s.publisher.unpublished != 0 {
 		t.Errorf("%v, unpublished %d times", err, s.publisher.unpublished)
 	}
 	if err := instances.Finalize(t.Context(), &left[0]); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.main.Ensure(t.Context(), key); err != nil || s.publisher.unpublished != 1 {
+	if err := s.ensure(t); err != nil || s.publisher.unpublished != 1 {
 		t.Errorf("%v, unpublished %d times", err, s.publisher.unpublished)
 	}
 	if _, served := s.catalog.Lookup(export); served {
@@ -193,17 +193,14 @@ func TestBlueprintThatCannotBeLoadedIsHeldAndNotForgotten(t *testing.T) {
 	s.create(t, widgets)
 	s.catalog.Remove(export) // as after a restart
 	s.schemasErr = errors.New("the workspace is away")
-	if err := s.main.Ensure(t.Context(), key); err == nil {
+	if err := s.ensure(t); err == nil {
 		t.Fatal("loaded without schemas")
 	}
 	if !s.catalog.Held(export) {
 		t.Error("not held")
 	}
-	if _, _, err := s.main.Delete(s.ctx, "widgets", rest.ValidateAllObjectFunc, &metav1.DeleteOptions{}); !apierrors.IsServiceUnavailable(err) {
-		t.Errorf("deletion without knowing its instances: %v, want 503", err)
-	}
 	s.schemasErr = nil
-	if err := s.main.Ensure(t.Context(), key); err != nil {
+	if err := s.ensure(t); err != nil {
 		t.Fatal(err)
 	}
 	if _, served := s.catalog.Lookup(export); !served {
@@ -214,7 +211,7 @@ func TestBlueprintThatCannotBeLoadedIsHeldAndNotForgotten(t *testing.T) {
 func TestServingIsKnownWithTheFirstBinding(t *testing.T) {
 	s := start(t)
 	s.create(t, widgets)
-	if err := s.main.Ensure(t.Context(), key); err != nil {
+	if err := s.ensure(t); err != nil {
 		t.Fatal(err)
 	}
 	serving := func() metav1.ConditionStatus {
@@ -224,11 +221,11 @@ func TestServingIsKnownWithTheFirstBinding(t *testing.T) {
 		t.Errorf("%s without a binding", serving())
 	}
 	s.routing.bound, s.routing.err = true, errors.New("kcp answers itself")
-	if err := s.main.Ensure(t.Context(), key); err == nil || serving() != metav1.ConditionFalse {
+	if err := s.ensure(t); err == nil || serving() != metav1.ConditionFalse {
 		t.Errorf("%v, serving %s", err, serving())
 	}
 	s.routing.err = nil
-	if err := s.main.Ensure(t.Context(), key); err != nil || serving() != metav1.ConditionTrue {
+	if err := s.ensure(t); err != nil || serving() != metav1.ConditionTrue {
 		t.Errorf("%v, serving %s", err, serving())
 	}
 }
@@ -255,26 +252,36 @@ func TestEditSwapsTheProgramAndUnchangedWriteKeepsTheVersion(t *testing.T) {
 // The parts that would need kcp, scripted: what they do is tested in pkg/publish on the real thing.
 
 type publisher struct {
-	checkErr, err          error
-	published, unpublished int
+	checkErr, ownerErr, err error
+	published, unpublished  int
+	onPublish               func()
 }
 
 func (p *publisher) Check(context.Context, *engine.Program) error { return p.checkErr }
 
+func (p *publisher) CheckOwner(context.Context, v1alpha1.ExportKey, string) error { return p.ownerErr }
+
 func (p *publisher) Publish(context.Context, *engine.Program, []v1alpha1.PermissionClaim) (string, error) {
 	p.published++
+	if p.onPublish != nil {
+		p.onPublish()
+	}
 	return "identity", p.err
 }
 
-func (p *publisher) Unpublish(context.Context, v1alpha1.ExportKey) error {
+func (p *publisher) Unpublish(context.Context, v1alpha1.ExportKey, string) error {
 	p.unpublished++
 	return nil
 }
 
-type loop struct{ serving map[v1alpha1.ExportKey]bool }
+type loop struct {
+	serving map[v1alpha1.ExportKey]bool
+	err     error
+}
 
-func (l *loop) Serve(export v1alpha1.ExportKey, _ *engine.Program, _ *registry.Records) {
+func (l *loop) Serve(export v1alpha1.ExportKey, _ *engine.Program, _ *registry.Records) error {
 	l.serving[export] = true
+	return l.err
 }
 func (l *loop) Stop(export v1alpha1.ExportKey) { delete(l.serving, export) }
 
@@ -394,6 +401,12 @@ func (s *setup) create(t *testing.T, text string) *v1alpha1.ResourceGraphDefinit
 		t.Fatal(err)
 	}
 	return created
+}
+
+func (s *setup) ensure(t *testing.T) error {
+	t.Helper()
+	_, err := s.main.Ensure(t.Context(), key)
+	return err
 }
 
 func (s *setup) stored(t *testing.T) *unstructured.Unstructured {

@@ -29,10 +29,12 @@ func publishedStatus(compiled *Compiled, generation int64, identityHash string) 
 		status.IdentityHash = identityHash
 		set(status, generation, condition(v1alpha1.ConditionPublished, metav1.ConditionTrue, v1alpha1.ReasonPublished,
 			"consumers can bind APIExport "+compiled.Program.Export.Name))
-		if meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionServing) == nil {
-			set(status, generation, condition(v1alpha1.ConditionServing, metav1.ConditionUnknown, v1alpha1.ReasonNoBinding,
-				"known once the export has been bound for the first time"))
+		serving := condition(v1alpha1.ConditionServing, metav1.ConditionUnknown, v1alpha1.ReasonNoBinding,
+			"known once the export has been bound for the first time")
+		if known := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionServing); known != nil {
+			serving = *known // an edit changes nothing about how kcp routes the kind
 		}
+		set(status, generation, serving)
 		summarize(status, generation)
 	}
 }
@@ -40,6 +42,7 @@ func publishedStatus(compiled *Compiled, generation int64, identityHash string) 
 // failedStatus is the status of a blueprint of which one step failed.
 func failedStatus(conditionType, reason string, generation int64, cause error) func(*v1alpha1.ResourceGraphDefinitionStatus) {
 	return func(status *v1alpha1.ResourceGraphDefinitionStatus) {
+		status.ObservedGeneration = generation
 		set(status, generation, condition(conditionType, metav1.ConditionFalse, reason, cause.Error()))
 		summarize(status, generation)
 	}

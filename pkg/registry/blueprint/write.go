@@ -67,7 +67,11 @@ func (w *write) publish(ctx context.Context, stored *unstructured.Unstructured) 
 // offer serves and publishes a compiled blueprint, and records what came of it. It returns the
 // blueprint as it is stored then, and the first error.
 func (r *REST) offer(ctx context.Context, stored *unstructured.Unstructured, compiled *Compiled) (*unstructured.Unstructured, error) {
-	identityHash, failure := r.offering.Offer(ctx, compiled)
+	before, err := decode(stored)
+	if err != nil {
+		return nil, err
+	}
+	identityHash, failure := r.offering.Offer(ctx, compiled, wasPublished(before))
 	status := publishedStatus(compiled, stored.GetGeneration(), identityHash)
 	if failure != nil {
 		status = failedStatus(v1alpha1.ConditionPublished, v1alpha1.ReasonPublishFailed, stored.GetGeneration(), failure)

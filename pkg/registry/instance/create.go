@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage/names"
+
+	"go.opendefense.cloud/krop/pkg/registry"
 )
 
 // maxNameAttempts bounds how often a generated name that is taken is replaced by another. Upstream
@@ -46,14 +48,7 @@ func (r *REST) create(ctx context.Context, instance *unstructured.Unstructured, 
 	if err := r.refuseExisting(ctx, instance.GetName()); err != nil {
 		return nil, err
 	}
-	composing := func(ctx context.Context, copied runtime.Object) error {
-		if validate != nil {
-			if err := validate(ctx, copied); err != nil {
-				return err
-			}
-		}
-		return work.admitNew(ctx, instance)
-	}
+	composing := registry.AdmitCreate(validate, func(ctx context.Context) error { return work.admitNew(ctx, instance) })
 	stored, err := r.Store.Create(ctx, instance, composing, options)
 	if err != nil {
 		return nil, err

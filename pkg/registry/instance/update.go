@@ -4,6 +4,7 @@ import (
 	"context"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/registry/rest"
 
@@ -20,22 +21,10 @@ func (r *REST) Update(ctx context.Context, name string, info rest.UpdatedObjectI
 
 	captured := &registry.CapturedInfo{UpdatedObjectInfo: info}
 	stored, created, err := r.Store.Update(ctx, name, captured,
-		func(ctx context.Context, copied runtime.Object) error {
-			if createValidation != nil {
-				if err := createValidation(ctx, copied); err != nil {
-					return err
-				}
-			}
-			return work.admitNew(ctx, captured.Object)
-		},
-		func(ctx context.Context, copied, old runtime.Object) error {
-			if updateValidation != nil {
-				if err := updateValidation(ctx, copied, old); err != nil {
-					return err
-				}
-			}
-			return work.admitChanged(ctx, captured.Object, asInstance(old))
-		},
+		registry.AdmitCreate(createValidation, func(ctx context.Context) error { return work.admitNew(ctx, captured.Object) }),
+		registry.AdmitUpdate(updateValidation, func(ctx context.Context, old *unstructured.Unstructured) error {
+			return work.admitChanged(ctx, captured.Object, old)
+		}),
 		forceAllowCreate, options)
 	if err != nil {
 		return nil, false, err

@@ -25,7 +25,7 @@ type write struct {
 	program *engine.Program
 	dryRun  bool
 	unlock  func()
-	leave   func()
+	leave   func() // the gate; nil unless this is a create
 }
 
 // begin takes the instance's lock. The caller must call end.
@@ -34,25 +34,29 @@ func (r *REST) begin(ctx context.Context, name string, dryRun bool) (*write, err
 	if err != nil {
 		return nil, err
 	}
-	leave, ok := r.gate.Enter()
-	if !ok {
-		return nil, apierrors.NewNotFound(r.DefaultQualifiedResource, name) // its blueprint is being deleted
-	}
 	unlock, err := r.config.Locks.Lock(ctx, key)
 	if err != nil {
-		leave()
 		return nil, apierrors.NewTimeoutError(fmt.Sprintf("another write of %s/%s is still being composed", key.Namespace, key.Name), registry.RetryAfterSeconds)
 	}
-	return &write{rest: r, key: key, program: r.program.Load(), dryRun: dryRun, unlock: unlock, leave: leave}, nil
+	return &write{rest: r, key: key, program: r.program.Load(), dryRun: dryRun, unlock: unlock}, nil
 }
 
 func (w *write) end() {
 	w.unlock()
-	w.leave()
+	if w.leave != nil {
+		w.leave()
+	}
 }
 
 // admitNew composes an instance that isn't stored yet.
 func (w *write) admitNew(ctx context.Context, instance *unstructured.Unstructured) error {
+	if w.leave == nil {
+		leave, err := w.rest.gate.Enter()
+		if err != nil {
+			return err
+		}
+		w.leave = leave
+	}
 	if w.key.Namespace != "" {
 		if err := w.rest.config.Namespaces.Check(ctx, w.key.Export, w.key.Cluster, w.key.Namespace); err != nil {
 			return err
