@@ -45,6 +45,7 @@ type compilation struct {
 	schemas   Schemas
 	limits    Limits
 	resources []*resource
+	fields    simpleSchema
 	errs      field.ErrorList
 }
 

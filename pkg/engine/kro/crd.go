@@ -1,13 +1,7 @@
 package kro
 
 import (
-	"context"
-	"regexp"
-	"strings"
-
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
@@ -17,7 +11,7 @@ import (
 // finishedCRD is kro's description of the kind with krop's status fields. It is validated here, since
 // whoever is to serve it would refuse it later: kro escapes neither defaults nor enums.
 func (c *compilation) finishedCRD(from *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
-	crd, err := repaired(from)
+	crd, err := repaired(c.withUnusedTypes(from))
 	if err != nil {
 		c.refuse(field.Invalid(field.NewPath("spec", "schema"), field.OmitValueType{}, err.Error()))
 		return nil
@@ -33,44 +27,23 @@ func (c *compilation) finishedCRD(from *apiextensionsv1.CustomResourceDefinition
 	apiextensionsv1.SetDefaults_CustomResourceDefinition(crd)
 	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&crd.Spec)
 	c.validateCRD(crd)
+	delete(root.Properties, unusedTypes)
+	c.checkColumns(crd)
 	return crd
 }
 
-func (c *compilation) validateCRD(crd *apiextensionsv1.CustomResourceDefinition) {
-	internal := &apiextensions.CustomResourceDefinition{}
-	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(crd.DeepCopy(), internal, nil); err != nil {
-		c.refuse(field.Invalid(field.NewPath("spec", "schema"), field.OmitValueType{}, err.Error()))
-		return
-	}
-	internal.Status.StoredVersions = []string{crd.Spec.Versions[0].Name}
-	for _, err := range validation.ValidateCustomResourceDefinition(context.Background(), internal) {
-		err.Field = schemaField(err.Field)
-		c.refuse(err)
-	}
-}
+// unusedTypes is a property that the definition has only while it is validated: types of the author's
+// that no field has.
+const unusedTypes = "types"
 
-var property = regexp.MustCompile(`\.properties\[([^]]*)\]`)
-
-// schemaField is the field of the blueprint that a field of the CRD comes from.
-func schemaField(crdField string) string {
-	// Validation moves the schema of a single version up.
-	for _, root := range []string{"spec.versions[0].schema.openAPIV3Schema", "spec.validation.openAPIV3Schema"} {
-		if below, found := strings.CutPrefix(crdField, root); found {
-			return "spec.schema" + property.ReplaceAllString(below, ".$1")
-		}
+func (c *compilation) withUnusedTypes(from *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
+	types := c.fields.unusedTypes()
+	if types == nil {
+		return from
 	}
-	switch {
-	case strings.HasPrefix(crdField, "spec.names.shortNames"), strings.HasPrefix(crdField, "spec.names.categories"):
-		return "spec.schema." + strings.TrimPrefix(crdField, "spec.names.")
-	case strings.HasPrefix(crdField, "spec.names"), crdField == "metadata.name":
-		return "spec.schema.kind"
-	case strings.HasPrefix(crdField, "spec.versions[0]."):
-		return "spec.schema." + strings.TrimPrefix(crdField, "spec.versions[0].")
-	case strings.HasPrefix(crdField, "metadata."):
-		return "spec.schema." + crdField
-	default:
-		return "spec.schema." + strings.TrimPrefix(crdField, "spec.")
-	}
+	out := from.DeepCopy()
+	out.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties[unusedTypes] = *types
+	return out
 }
 
 func describedString(description string) apiextensionsv1.JSONSchemaProps {

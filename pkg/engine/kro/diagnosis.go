@@ -15,7 +15,6 @@ import (
 	"github.com/kubernetes-sigs/kro/pkg/graph/crd"
 	"github.com/kubernetes-sigs/kro/pkg/graph/parser"
 	kroschema "github.com/kubernetes-sigs/kro/pkg/graph/schema"
-	"github.com/kubernetes-sigs/kro/pkg/simpleschema"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/kube-openapi/pkg/validation/spec"
@@ -67,42 +66,15 @@ func (c *compilation) diagnose() {
 	d.cycles()
 }
 
-// instanceSchema is the schema of the instance as expressions see it, nil if it has errors.
+// instanceSchema is the schema of the instance as expressions see it, as far as it has no errors.
 func (d *diagnosis) instanceSchema() *spec.Schema {
-	before := len(d.errs)
-	path := field.NewPath("spec", "schema")
-	// Errors of decoding were found before.
-	fields, types := decoded(d.spec.Schema.Spec), decoded(d.spec.Schema.Types)
-	if _, err := simpleschema.ToOpenAPISpec(map[string]any{}, types); err != nil {
-		d.refuse(field.Invalid(path.Child("types"), field.OmitValueType{}, err.Error()))
-		return nil
-	}
-	d.simpleSchema(path.Child("spec"), fields, types)
-	whole, err := simpleschema.ToOpenAPISpec(fields, types)
+	fields, err := d.fields.schema()
 	if err != nil {
-		if len(d.errs) == before {
-			d.refuse(field.Invalid(path.Child("spec"), field.OmitValueType{}, err.Error()))
-		}
+		d.refuse(field.Invalid(field.NewPath("spec", "schema", "spec"), field.OmitValueType{}, err.Error()))
 		return nil
 	}
-	return d.withMetadata(*whole)
-}
-
-// simpleSchema finds the fields that kro's SimpleSchema can't read, the innermost ones.
-func (d *diagnosis) simpleSchema(path *field.Path, fields, types map[string]any) {
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		_, err := simpleschema.ToOpenAPISpec(map[string]any{name: fields[name]}, types)
-		if err == nil {
-			continue
-		}
-		before := len(d.errs)
-		if nested, ok := fields[name].(map[string]any); ok {
-			d.simpleSchema(child(path, name), nested, types)
-		}
-		if len(d.errs) == before {
-			d.refuse(field.Invalid(child(path, name), fields[name], err.Error()))
-		}
-	}
+	d.checkDefinition(*fields)
+	return d.withMetadata(*fields)
 }
 
 // withMetadata is the schema of the whole instance. Its status is no business of expressions.
@@ -117,6 +89,7 @@ func (d *diagnosis) withMetadata(instance apiextensionsv1.JSONSchemaProps) *spec
 		d.refuse(field.Invalid(field.NewPath("spec", "schema", "spec"), field.OmitValueType{}, err.Error()))
 		return nil
 	}
+	untyped(out)
 	out.Properties["metadata"] = kroschema.ObjectMetaSchema
 	if s.Scope == v1alpha1.ScopeCluster {
 		out.Properties["metadata"] = kroschema.NamespacelessObjectMetaSchema
@@ -124,13 +97,33 @@ func (d *diagnosis) withMetadata(instance apiextensionsv1.JSONSchemaProps) *spec
 	return out
 }
 
+// untyped lets expressions do anything with what isn't understood: of all schemas, kro gives only those
+// of integers or strings no type.
+func untyped(schema *spec.Schema) {
+	if schema.Description == notUnderstoodMark {
+		*schema = spec.Schema{VendorExtensible: spec.VendorExtensible{Extensions: spec.Extensions{"x-kubernetes-int-or-string": true}}}
+		schema.Description = notUnderstoodMark
+		return
+	}
+	for name, below := range schema.Properties {
+		untyped(&below)
+		schema.Properties[name] = below
+	}
+	if schema.Items != nil && schema.Items.Schema != nil {
+		untyped(schema.Items.Schema)
+	}
+	if schema.AdditionalProperties != nil && schema.AdditionalProperties.Schema != nil {
+		untyped(schema.AdditionalProperties.Schema)
+	}
+}
+
 // environments makes the type checker's environment, and the inspector that finds names.
 func (d *diagnosis) environments(instance *spec.Schema) error {
-	untyped := []cel.EnvOption{}
+	anyType := []cel.EnvOption{}
 	for id, r := range d.byID {
 		switch {
 		case r.kind == nil:
-			untyped = append(untyped, cel.Variable(id, cel.DynType))
+			anyType = append(anyType, cel.Variable(id, cel.DynType))
 		case len(r.ForEach) > 0:
 			d.types[id] = d.lookups.WrapAsList(r.kind.Schema)
 		default:
@@ -138,7 +131,7 @@ func (d *diagnosis) environments(instance *spec.Schema) error {
 		}
 	}
 	if instance == nil {
-		untyped = append(untyped, cel.Variable(graph.SchemaVarName, cel.DynType))
+		anyType = append(anyType, cel.Variable(graph.SchemaVarName, cel.DynType))
 	} else {
 		d.types[graph.SchemaVarName] = instance
 	}
@@ -146,7 +139,7 @@ func (d *diagnosis) environments(instance *spec.Schema) error {
 	if err != nil {
 		return err
 	}
-	if d.env, err = env.Extend(untyped...); err != nil {
+	if d.env, err = env.Extend(anyType...); err != nil {
 		return err
 	}
 	d.provider = provider

@@ -157,21 +157,20 @@ func (d *diagnosis) axis(r *resource, path *field.Path, text string, siblings []
 
 // unwrap takes off the ${}.
 func (d *diagnosis) unwrap(r *resource, path *field.Path, role, text string) (*krocel.Expression, bool) {
-	expressions, err := parser.UnwrapExpressions([]string{text})
-	if err != nil || len(expressions) != 1 {
+	expression := asExpression(text)
+	if expression == nil {
 		d.refuse(field.Invalid(path, text, d.about(r, role, "expected one expression in ${}")))
-		return nil, false
 	}
-	return expressions[0], true
+	return expression, expression != nil
 }
 
-// unwrapped is the text in ${}, empty if there is none.
-func unwrapped(text string) string {
+// asExpression is the expression in ${} that the text is, nil if it isn't one.
+func asExpression(text string) *krocel.Expression {
 	expressions, err := parser.UnwrapExpressions([]string{text})
 	if err != nil || len(expressions) != 1 {
-		return ""
+		return nil
 	}
-	return expressions[0].Original
+	return expressions[0]
 }
 
 func (d *diagnosis) booleans(r *resource, role string, texts []string, env *cel.Env, only string) {
@@ -183,7 +182,7 @@ func (d *diagnosis) booleans(r *resource, role string, texts []string, env *cel.
 		}
 		u := use{resource: r, path: path, expression: expression, env: env, role: role, only: only}
 		output, names := d.check(u)
-		if output == nil || conversion.IsBoolOrOptionalBool(output) || output.Kind() == cel.DynKind && d.readsUntyped(names) {
+		if output == nil || conversion.IsBoolOrOptionalBool(output) || output.Kind() == cel.DynKind && (d.readsUntyped(names) || d.readsNotUnderstood(u)) {
 			continue
 		}
 		d.refuseUse(u, "expected bool, found "+typeName(output))
@@ -193,6 +192,19 @@ func (d *diagnosis) booleans(r *resource, role string, texts []string, env *cel.
 // readsUntyped says whether any of the names is of no known type, for an error of its own.
 func (d *diagnosis) readsUntyped(names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return d.types[name] == nil && name != graph.EachVarName })
+}
+
+// readsNotUnderstood says whether the expression reads a field that has an error of its own.
+func (d *diagnosis) readsNotUnderstood(u use) bool {
+	for _, chain := range paths(u.expression.Original) {
+		schema := d.types[chain.root]
+		for _, s := range chain.steps {
+			if schema = declaration(schema, s); schema != nil && schema.Description == notUnderstoodMark {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // check reports what is wrong with an expression as such. It returns the type of its result, nil if

@@ -25,9 +25,18 @@ func (d *diagnosis) status() {
 		delete(fields, "conditions")
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		d.statusField(child(path, name), fields[name])
+		if !slices.Contains(ownStatus, name) {
+			d.statusField(child(path, name), fields[name])
+		}
 	}
 }
+
+const (
+	// statusForm and conditionForm are what is expected in the status.
+	statusForm    = "expected an expression in ${}, such as ${server.status.phase} where server is the id of a resource"
+	conditionForm = `expected an expression in ${} that gives a condition or a list of conditions, such as ` +
+		`${runtime.newCondition({type: "Available", status: "True"})}`
+)
 
 func (d *diagnosis) statusField(path *field.Path, value any) {
 	switch v := value.(type) {
@@ -42,7 +51,7 @@ func (d *diagnosis) statusField(path *field.Path, value any) {
 	case string:
 		d.statusText(path, v)
 	default:
-		d.refuse(field.Invalid(path, value, fmt.Sprintf("expected an expression in ${}, found %T", value)))
+		d.refuse(field.Invalid(path, value, statusForm))
 	}
 }
 
@@ -54,7 +63,7 @@ func (d *diagnosis) statusText(path *field.Path, text string) {
 		d.refuse(field.Invalid(path, text, err.Error()))
 		return
 	case len(descriptors) == 0:
-		d.refuse(field.Invalid(path, text, "expected an expression in ${}"))
+		d.refuse(field.Invalid(path, text, statusForm))
 		return
 	}
 	u := use{path: path, expression: descriptors[0].Expression, env: d.env, role: "status"}
@@ -74,14 +83,14 @@ func (d *diagnosis) statusText(path *field.Path, text string) {
 func (d *diagnosis) conditions(path *field.Path, value any) {
 	list, ok := value.([]any)
 	if !ok {
-		d.refuse(field.Invalid(path, summary(value), "expected a list of expressions"))
+		d.refuse(field.Invalid(path, summary(value), "expected a list; each: "+conditionForm))
 		return
 	}
 	seen := make(map[string]bool)
 	for i, element := range list {
 		text, ok := element.(string)
 		if !ok {
-			d.refuse(field.Invalid(path.Index(i), summary(element), "expected an expression in ${}"))
+			d.refuse(field.Invalid(path.Index(i), summary(element), conditionForm))
 			continue
 		}
 		d.condition(path.Index(i), text, seen)
@@ -89,8 +98,9 @@ func (d *diagnosis) conditions(path *field.Path, value any) {
 }
 
 func (d *diagnosis) condition(path *field.Path, text string, seen map[string]bool) {
-	expression, ok := d.unwrap(nil, path, "status condition", text)
-	if !ok {
+	expression := asExpression(text)
+	if expression == nil {
+		d.refuse(field.Invalid(path, text, conditionForm))
 		return
 	}
 	u := use{path: path, expression: expression, env: d.env, role: "status condition"}

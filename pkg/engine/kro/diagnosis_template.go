@@ -120,7 +120,10 @@ func (w *walk) lookup(schema *spec.Schema, name string) *spec.Schema {
 const maxSuggestions = 12
 
 func oneOf(schema *spec.Schema) string {
-	names := slices.Sorted(maps.Keys(schema.Properties))
+	return oneOfNames(slices.Sorted(maps.Keys(schema.Properties)))
+}
+
+func oneOfNames(names []string) string {
 	switch {
 	case len(names) == 0:
 		return "none here"

@@ -70,7 +70,7 @@ func expressionsIn(raw []byte) int { return bytes.Count(raw, []byte("${")) }
 // checkStructure looks at everything but expressions.
 func (c *compilation) checkStructure() {
 	c.checkSchema()
-	ids := make(sets.Set[string])
+	ids := make(map[string]*resource)
 	for _, r := range c.resources {
 		c.checkID(r, ids)
 	}
@@ -99,14 +99,19 @@ func (c *compilation) checkSchema() {
 		c.refuse(field.Invalid(path.Child("group"), s.Group, message))
 	}
 	c.enum(path.Child("scope"), string(s.Scope), string(v1alpha1.ScopeNamespaced), string(v1alpha1.ScopeCluster))
-	c.object(path.Child("spec"), s.Spec)
-	c.object(path.Child("types"), s.Types)
-	c.checkStatusNames(path.Child("status"), c.object(path.Child("status"), s.Status))
+	c.fields.fields, c.fields.noFields = c.object(path.Child("spec"), s.Spec)
+	c.fields.types, c.fields.noTypes = c.object(path.Child("types"), s.Types)
+	c.checkFields()
+	status, _ := c.object(path.Child("status"), s.Status)
+	c.checkStatusNames(path.Child("status"), status)
 }
+
+// ownStatus are krop's own fields of the status, beside the conditions.
+var ownStatus = []string{"composition", "state"}
 
 // checkStatusNames refuses status fields that are krop's.
 func (c *compilation) checkStatusNames(path *field.Path, status map[string]any) {
-	for _, name := range []string{"composition", "state"} {
+	for _, name := range ownStatus {
 		if _, taken := status[name]; taken {
 			c.refuse(field.Forbidden(path.Child(name), "this field is krop's own"))
 		}
@@ -114,7 +119,11 @@ func (c *compilation) checkStatusNames(path *field.Path, status map[string]any) 
 	conditions, _ := status["conditions"].([]any)
 	for i, raw := range conditions {
 		text, _ := raw.(string)
-		for _, name := range conditionTypes(unwrapped(text)) {
+		expression := asExpression(text)
+		if expression == nil {
+			continue
+		}
+		for _, name := range conditionTypes(expression.Original) {
 			if reservedConditions[name] {
 				c.refuse(field.Forbidden(path.Child("conditions").Index(i), fmt.Sprintf("condition type %q is krop's own", name)))
 			}
@@ -129,9 +138,9 @@ func (c *compilation) enum(path *field.Path, value string, allowed ...string) {
 }
 
 // object decodes what must be an object, or nothing.
-func (c *compilation) object(path *field.Path, raw runtime.RawExtension) map[string]any {
+func (c *compilation) object(path *field.Path, raw runtime.RawExtension) (object map[string]any, refused bool) {
 	if isAbsent(raw) {
-		return nil
+		return nil, false
 	}
 	out := map[string]any{}
 	if err := yaml.UnmarshalStrict(raw.Raw, &out); err != nil {
@@ -141,9 +150,9 @@ func (c *compilation) object(path *field.Path, raw runtime.RawExtension) map[str
 			message += ": " + err.Error()
 		}
 		c.refuse(field.Invalid(path, field.OmitValueType{}, message))
-		return nil
+		return nil, true
 	}
-	return out
+	return out, false
 }
 
 func isAbsent(raw runtime.RawExtension) bool {
@@ -151,20 +160,23 @@ func isAbsent(raw runtime.RawExtension) bool {
 	return len(text) == 0 || string(text) == "null"
 }
 
-func (c *compilation) checkID(r *resource, seen sets.Set[string]) {
+func (c *compilation) checkID(r *resource, seen map[string]*resource) {
 	path := r.path.Child("id")
 	switch {
 	case r.ID == "":
 		c.refuse(field.Required(path, "names the resource in expressions"))
 		return
-	case seen.Has(r.ID):
-		c.refuse(field.Duplicate(path, r.ID))
+	case seen[r.ID] != nil:
+		duplicate := field.Duplicate(path, r.ID)
+		duplicate.Detail = fmt.Sprintf("%s is the first with this id", seen[r.ID].path.Child("id"))
+		c.refuse(duplicate)
+		return
 	case reservedNames.Has(r.ID):
 		c.refuse(field.Invalid(path, r.ID, "this word is reserved"))
 	case !lowerCamel.MatchString(r.ID) || len(r.ID) > maxNames:
 		c.refuse(field.Invalid(path, r.ID, fmt.Sprintf("expected lowerCamelCase of at most %d characters", maxNames)))
 	}
-	seen.Insert(r.ID)
+	seen[r.ID] = r
 }
 
 func (c *compilation) checkPolicies(r *resource) {
@@ -177,7 +189,7 @@ func (c *compilation) checkPolicies(r *resource) {
 	c.enum(r.path.Child("deletionPolicy"), string(r.DeletionPolicy), string(v1alpha1.DeletionDelete), string(v1alpha1.DeletionOrphan))
 }
 
-func (c *compilation) checkForEach(r *resource, ids sets.Set[string]) {
+func (c *compilation) checkForEach(r *resource, ids map[string]*resource) {
 	path := r.path.Child("forEach")
 	if len(r.ForEach) > c.limits.Dimensions {
 		c.refuse(field.TooMany(path, len(r.ForEach), c.limits.Dimensions))
@@ -200,9 +212,9 @@ func (c *compilation) checkForEach(r *resource, ids sets.Set[string]) {
 }
 
 // misnamed says what is wrong with the name of a forEach variable.
-func misnamed(name string, ids sets.Set[string]) string {
+func misnamed(name string, ids map[string]*resource) string {
 	switch {
-	case ids.Has(name):
+	case ids[name] != nil:
 		return "a resource has this id"
 	case reservedNames.Has(name):
 		return "this word is reserved"
@@ -227,7 +239,7 @@ func (c *compilation) checkTemplate(r *resource) {
 		c.refuse(field.Required(path, c.about(r, "", "expected exactly one of template and externalRef, found none")))
 		return
 	}
-	if r.object = c.object(path, r.Template); r.object == nil {
+	if r.object, _ = c.object(path, r.Template); r.object == nil {
 		return
 	}
 	if gv := c.literal(r, "apiVersion"); gv != "" {
