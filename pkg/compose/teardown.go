@@ -42,10 +42,13 @@ func (c *Composer) Teardown(ctx context.Context, request Request, intent Intent)
 	return false, &Result{Instance: recorded, Err: failure}, nil
 }
 
-// orphaned is the rows of children that all are to stay.
+// orphaned is the rows with the consumer's children all to stay. Who deletes an instance has a say in their own
+// workspace only: what stayed on other planes would be nobody's, and in the way of the next instance of that name.
 func orphaned(rows []v1alpha1.ComposedResource) []v1alpha1.ComposedResource {
 	for i := range rows {
-		rows[i].DeletionPolicy = v1alpha1.DeletionOrphan
+		if rows[i].Target == v1alpha1.TargetConsumer {
+			rows[i].DeletionPolicy = v1alpha1.DeletionOrphan
+		}
 	}
 	return rows
 }

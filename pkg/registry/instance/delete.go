@@ -2,7 +2,7 @@ package instance
 
 import (
 	"context"
-	"errors"
+	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
@@ -13,60 +13,39 @@ import (
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
 	"go.opendefense.cloud/krop/pkg/registry"
-	"go.opendefense.cloud/krop/pkg/registry/kind"
 )
 
 // Delete asks for the instance's deletion: its finalizer holds it until its children are gone, whatever
-// the propagation policy. Only Orphan differs: the children stay.
+// the propagation policy. Only Orphan differs: the consumer's own children stay.
 func (r *REST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
-	if !orphans(options) || isDryRun(options.DryRun) {
-		return r.Store.Delete(ctx, name, validate, options)
-	}
-	work, err := r.begin(ctx, name, false)
-	if err != nil {
-		return nil, false, err
-	}
-	defer work.end()
-	marked, err := r.markOrphans(ctx, name, validate, options.Preconditions)
-	if err != nil {
-		return nil, false, err
-	}
-	asked := options.DeepCopy()
-	asked.Preconditions = metav1.NewUIDPreconditions(string(marked.GetUID())) // the mark has changed its version
-	return r.Store.Delete(ctx, name, validate, asked)
+	return r.Store.Delete(ctx, name, marking(validate, orphans(options)), options)
 }
 
-// markOrphans records on the instance, before it is deleted, that its children are to stay.
-func (r *REST) markOrphans(ctx context.Context, name string, validate rest.ValidateObjectFunc, preconditions *metav1.Preconditions) (*unstructured.Unstructured, error) {
-	object, err := r.Store.Get(ctx, name, &metav1.GetOptions{})
-	if err != nil {
-		return nil, err
-	}
-	instance := asInstance(object).DeepCopy()
-	if err := validate(ctx, instance.DeepCopy()); err != nil {
-		return nil, err
-	}
-	if err := r.refuseOther(instance, preconditions); err != nil {
-		return nil, err
-	}
-	annotations := instance.GetAnnotations()
-	annotations[v1alpha1.AnnotationOrphanChildren] = "true"
-	instance.SetAnnotations(annotations)
-	updated, _, err := r.Store.Update(kind.WithInternal(ctx), name, rest.DefaultUpdatedObjectInfo(instance),
-		rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
-	return asInstance(updated), err
-}
-
-// refuseOther fails unless the instance is the one that the preconditions speak of.
-func (r *REST) refuseOther(instance *unstructured.Unstructured, preconditions *metav1.Preconditions) error {
-	if preconditions == nil {
+// marking records on an instance whether the consumer's children are to stay. The store writes the very object that
+// it has validated, with the time of deletion: both are stored at once, or neither is. What the first
+// deletion said stays, unless a later one says Orphan.
+func marking(validate rest.ValidateObjectFunc, orphan bool) rest.ValidateObjectFunc {
+	return func(ctx context.Context, object runtime.Object) error {
+		if err := validate(ctx, object); err != nil {
+			return err
+		}
+		instance, ok := object.(*unstructured.Unstructured)
+		if !ok {
+			return apierrors.NewInternalError(fmt.Errorf("an instance is not expected as %T", object))
+		}
+		annotations := instance.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		switch {
+		case orphan:
+			annotations[v1alpha1.AnnotationOrphanChildren] = "true"
+		case instance.GetDeletionTimestamp() == nil:
+			delete(annotations, v1alpha1.AnnotationOrphanChildren)
+		}
+		instance.SetAnnotations(annotations)
 		return nil
 	}
-	if preconditions.UID != nil && *preconditions.UID != instance.GetUID() ||
-		preconditions.ResourceVersion != nil && *preconditions.ResourceVersion != instance.GetResourceVersion() {
-		return apierrors.NewConflict(r.DefaultQualifiedResource, instance.GetName(), errors.New("the preconditions of the deletion do not hold"))
-	}
-	return nil
 }
 
 // orphans says whether children are to stay, in the new words or the old.
@@ -88,26 +67,5 @@ func (r *REST) DeleteCollection(ctx context.Context, validate rest.ValidateObjec
 		return nil, err
 	}
 	r.config.Namespaces.Forget(key.Export, key.Cluster, key.Namespace)
-	if orphans(options) {
-		return r.deleteEach(ctx, validate, options, listOptions)
-	}
-	return r.Store.DeleteCollection(ctx, validate, options, listOptions)
-}
-
-// deleteEach deletes one by one, since the store's own DeleteCollection would not mark orphans.
-func (r *REST) deleteEach(ctx context.Context, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions, listOptions *metainternalversion.ListOptions) (runtime.Object, error) {
-	listed, err := r.Store.List(ctx, listOptions)
-	if err != nil {
-		return nil, err
-	}
-	list, ok := listed.(*unstructured.UnstructuredList)
-	if !ok {
-		return nil, apierrors.NewInternalError(errors.New("instances are not listed as unstructured"))
-	}
-	for i := range list.Items {
-		if _, _, err := r.Delete(ctx, list.Items[i].GetName(), validate, options.DeepCopy()); err != nil && !apierrors.IsNotFound(err) {
-			return nil, err
-		}
-	}
-	return listed, nil
+	return r.Store.DeleteCollection(ctx, marking(validate, orphans(options)), options, listOptions)
 }

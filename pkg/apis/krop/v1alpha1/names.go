@@ -25,8 +25,8 @@ const (
 	AnnotationDesiredHash = "krop.opendefense.cloud/desired-hash"
 	// AnnotationForceDelete, on a blueprint, lets it be deleted while instances exist.
 	AnnotationForceDelete = "krop.opendefense.cloud/force-delete"
-	// AnnotationOrphanChildren, on an instance that is being deleted, says that its children are to stay. krop
-	// sets it where a deletion asks for propagationPolicy Orphan; clients can't.
+	// AnnotationOrphanChildren, on an instance that is being deleted, says that its children in the consumer's
+	// workspace are to stay. krop sets it where a deletion asks for propagationPolicy Orphan; clients can't.
 	AnnotationOrphanChildren = "krop.opendefense.cloud/orphan-children"
 	// AnnotationCluster is kcp's annotation that every served object carries.
 	AnnotationCluster = "kcp.io/cluster"
