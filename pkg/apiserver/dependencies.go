@@ -20,6 +20,8 @@ type Catalog interface {
 	Synced() bool
 	// Held says whether the export exists and can't be served now. It is not gone.
 	Held(export v1alpha1.ExportKey) bool
+	// Awaited is how many exports are held only until something can be reached again.
+	Awaited() int
 }
 
 var _ Catalog = &registry.Catalog{}

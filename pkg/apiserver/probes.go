@@ -62,3 +62,15 @@ func catalogSynced(catalog Catalog) healthz.HealthChecker {
 		return nil
 	})
 }
+
+// exportsServed fails while exports that were served before a restart can't be, for want of somebody's
+// answer: another replica may have had it. Blueprints that don't compile any more are their providers' to
+// repair, and no reason for krop not to serve the others.
+func exportsServed(catalog Catalog) healthz.HealthChecker {
+	return healthz.NamedCheck("exports", func(*http.Request) error {
+		if awaited := catalog.Awaited(); awaited > 0 {
+			return fmt.Errorf("%d exports can't be served before something can be reached again", awaited)
+		}
+		return nil
+	})
+}

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
+	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
 	"go.opendefense.cloud/krop/pkg/apiserver"
 )
 
@@ -45,5 +47,29 @@ func TestLoopThatStoppedTickingIsNoticed(t *testing.T) {
 	last = last.Add(-2 * time.Minute)
 	if err := check.Check(nil); err == nil {
 		t.Error("a loop that stands still is alive")
+	}
+}
+
+func TestNotReadyWhileExportsAreAwaited(t *testing.T) {
+	b := start(t)
+	awaited := v1alpha1.ExportKey{Cluster: "provider1", Name: "others.example.org"}
+	b.catalog.Hold(awaited, "others") // a blueprint that doesn't compile: krop is ready for all others
+	for _, step := range []struct {
+		change func()
+		ready  int
+	}{
+		{func() {}, http.StatusOK},
+		{func() { b.catalog.Await(awaited) }, http.StatusInternalServerError},
+		{func() { b.catalog.Hold(awaited, "others") }, http.StatusOK},
+		{func() { b.catalog.Await(awaited); b.catalog.Remove(awaited) }, http.StatusOK},
+	} {
+		step.change()
+		got := b.get(t, nil, "/readyz")
+		if got.code != step.ready || (got.code != http.StatusOK) != strings.Contains(got.body, "[-]exports") {
+			t.Errorf("/readyz: %d, want %d: %s", got.code, step.ready, got.body)
+		}
+		if got := b.get(t, nil, "/livez"); got.code != http.StatusOK {
+			t.Errorf("/livez: %d", got.code)
+		}
 	}
 }

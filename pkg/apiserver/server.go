@@ -51,7 +51,7 @@ func (c CompletedConfig) New() (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("API server: %w", err)
 	}
-	ready := append([]healthz.HealthChecker{catalogSynced(c.needs.Catalog)}, c.needs.Ready...)
+	ready := append([]healthz.HealthChecker{catalogSynced(c.needs.Catalog), exportsServed(c.needs.Catalog)}, c.needs.Ready...)
 	if err := generic.AddReadyzChecks(ready...); err != nil {
 		return nil, fmt.Errorf("readyz: %w", err)
 	}
