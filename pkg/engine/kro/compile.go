@@ -80,6 +80,7 @@ func (c *compilation) compile(export v1alpha1.ExportKey) *engine.Program {
 	}
 	c.checkStructure()
 	c.resolveKinds()
+	c.checkLiterals()
 	if len(c.errs) > 0 {
 		c.diagnose()
 		return nil
