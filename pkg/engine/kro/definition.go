@@ -47,14 +47,18 @@ const maxRounds = 6
 // hide rules, what was found is taken out, and what is left is validated again.
 func (c *compilation) validateCRD(crd *apiextensionsv1.CustomResourceDefinition) {
 	internal := &apiextensions.CustomResourceDefinition{}
-	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(crd.DeepCopy(), internal, nil); err != nil {
+	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(crd, internal, nil); err != nil {
 		c.refuse(field.Invalid(field.NewPath("spec", "schema"), field.OmitValueType{}, err.Error()))
 		return
 	}
 	internal.Status.StoredVersions = []string{crd.Spec.Versions[0].Name}
-	for range maxRounds {
+	for round := range maxRounds {
 		again := false
-		for _, err := range validation.ValidateCustomResourceDefinition(context.Background(), internal) {
+		errs := validation.ValidateCustomResourceDefinition(context.Background(), internal)
+		if round == 0 && len(errs) > 0 {
+			internal = internal.DeepCopy() // it shares parts with crd
+		}
+		for _, err := range errs {
 			rule, removed := withoutError(rootSchema(internal), belowRoot(err.Field))
 			again = again || removed
 			c.refuseDefinition(err, rule)
@@ -178,5 +182,6 @@ var (
 
 func inWords(detail string) string {
 	detail = inBody.ReplaceAllString(detail, "")
-	return compilerError.ReplaceAllString(detail, "$2 (at character $1)")
+	detail = compilerError.ReplaceAllString(detail, "$2 (at character $1)")
+	return strings.ReplaceAll(detail, " (in container '')", "")
 }

@@ -3,6 +3,7 @@ package kro
 import (
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -81,6 +82,11 @@ func markerProblem(marker *simpleschema.Marker, err error) string {
 // contradictions are markers that leave no value for the field.
 func contradictions(schema *apiextensionsv1.JSONSchemaProps) []string {
 	var out []string
+	for name, bound := range map[string]*float64{"minimum": schema.Minimum, "maximum": schema.Maximum} {
+		if bound != nil && (math.IsNaN(*bound) || math.IsInf(*bound, 0)) {
+			out = append(out, fmt.Sprintf("%s: expected a finite number, found %v", name, *bound))
+		}
+	}
 	if schema.Minimum != nil && schema.Maximum != nil && *schema.Minimum > *schema.Maximum {
 		out = append(out, fmt.Sprintf("no value can satisfy it: minimum %v is above maximum %v", *schema.Minimum, *schema.Maximum))
 	}

@@ -14,24 +14,17 @@ import (
 
 // repaired is a copy of kro's definition of a kind, which has parts that all definitions share, without
 // what kro leaves wrong: literals that aren't JSON, fields called immutable that can be set and unset,
-// and rules that don't say which they are. Then it is decoded, as everybody has it who has read it from
-// an API server: made in memory, maps have a schema for their values but don't say that values are
-// allowed, and validation would refuse every key.
-func repaired(from *apiextensionsv1.CustomResourceDefinition) (*apiextensionsv1.CustomResourceDefinition, error) {
+// rules that don't say which they are, and maps that have a schema for their values but don't say that
+// values are allowed, so that validation would refuse every key.
+func repaired(from *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
 	crd := from.DeepCopy()
-	root := crd.Spec.Versions[0].Schema.OpenAPIV3Schema
-	eachSchema(root, quoteLiterals)
-	eachSchema(root, holdImmutables)
-	eachSchema(root, tellRules)
-	data, err := json.Marshal(crd)
-	if err != nil {
-		return nil, fmt.Errorf("encode the definition: %w", err)
-	}
-	out := &apiextensionsv1.CustomResourceDefinition{}
-	if err := json.Unmarshal(data, out); err != nil {
-		return nil, fmt.Errorf("decode the definition: %w", err)
-	}
-	return out, nil
+	eachSchema(crd.Spec.Versions[0].Schema.OpenAPIV3Schema, func(schema *apiextensionsv1.JSONSchemaProps) {
+		quoteLiterals(schema)
+		holdImmutables(schema)
+		tellRules(schema)
+		allowValues(schema)
+	})
+	return crd
 }
 
 // eachSchema visits a schema and all that are in it, as far as SimpleSchema makes them.
@@ -54,6 +47,9 @@ func eachSchema(schema *apiextensionsv1.JSONSchemaProps, visit func(*apiextensio
 func quoteLiterals(schema *apiextensionsv1.JSONSchemaProps) {
 	if schema.Default != nil {
 		schema.Default = &apiextensionsv1.JSON{Raw: asJSON(schema.Default.Raw)}
+		if string(schema.Default.Raw) == "null" {
+			schema.Default = nil // as it is for who reads it from an API server
+		}
 	}
 	for i := range schema.Enum {
 		schema.Enum[i].Raw = asJSON(schema.Enum[i].Raw)
@@ -111,5 +107,11 @@ func tellRules(schema *apiextensionsv1.JSONSchemaProps) {
 		if schema.XValidations[i].Message == kroRuleMessage {
 			schema.XValidations[i].Message = ""
 		}
+	}
+}
+
+func allowValues(schema *apiextensionsv1.JSONSchemaProps) {
+	if schema.AdditionalProperties != nil && schema.AdditionalProperties.Schema != nil {
+		schema.AdditionalProperties.Allows = true
 	}
 }
