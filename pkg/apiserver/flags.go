@@ -73,7 +73,7 @@ func (o *Options) addComposition(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.Resync, "resync", o.Resync,
 		"How often every instance is looked at, although no event asks for it. A backstop: nothing waits for it.")
 	flags.DurationVar(&o.ComposeTimeout, "compose-timeout", o.ComposeTimeout,
-		"How long a request may spend on composing. What is unfinished by then is carried on with in the background.")
+		"How long one write may take: waiting for its turn, checking, storing and composing. Children that aren't written by then are written in the background.")
 	flags.IntVar(&o.MaxReadsInFlight, "max-requests-inflight", o.MaxReadsInFlight,
 		"How many reads run at one time. More wait, and each consumer's logical cluster gets its turn.")
 	flags.IntVar(&o.MaxWritesInFlight, "max-mutating-requests-inflight", o.MaxWritesInFlight,

@@ -2,7 +2,6 @@ package registry
 
 import (
 	"context"
-	"errors"
 	"sync"
 )
 
@@ -18,8 +17,6 @@ type Gate struct {
 	empty  chan struct{} // closed when the last create leaves; nil while nobody waits for that
 }
 
-var errClosed = errors.New("its blueprint is being deleted")
-
 // Enter lets a create in, which must call leave, once, when it has stored what it stores. It never
 // waits: while the gate is closed it fails with a 503 that is worth a retry, since a deletion may be
 // refused yet.
@@ -27,7 +24,7 @@ func (g *Gate) Enter() (leave func(), err error) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
 	if g.closed {
-		return nil, Unavailable("no instance can be created now", errClosed)
+		return nil, TryAgain("no instance can be created now: its blueprint is being deleted")
 	}
 	g.in++
 	return g.leave, nil

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/klog/v2"
 
 	"go.opendefense.cloud/krop/pkg/registry/kind"
 )
@@ -13,7 +14,9 @@ const statusManager = "krop"
 func OwnStatus(k *kind.Kind, before, after *unstructured.Unstructured) {
 	owned, err := k.StatusScope().FieldManager.Update(before, after, statusManager)
 	if err != nil {
-		return // managedFields stay as they were: they are no reason to lose a status
+		// managedFields stay as they were: they are no reason to lose a status
+		klog.Background().V(2).Info("status is stored without its owner", "object", klog.KObj(after), "uid", after.GetUID(), "err", err)
+		return
 	}
 	if object := asObject(owned); object != nil {
 		after.Object = object.Object

@@ -2,23 +2,40 @@ package registry
 
 import (
 	"errors"
-	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+
+	"go.opendefense.cloud/krop/pkg/plane"
 )
 
 // RetryAfterSeconds is when a client that was refused because something can't be reached, or is
 // busy, is told to try again.
 const RetryAfterSeconds = 2
 
-// Unavailable passes a Status on, since it says more, and makes anything else a 503 that is worth a retry.
+// Unavailable passes the Status of an API server on, since it says more, and makes anything else a 503 that
+// is worth a retry. Its cause is what failed on the way, which says where krop's servers are: that is logged,
+// and no client is told.
 func Unavailable(what string, cause error) error {
 	var status apierrors.APIStatus
-	if errors.As(cause, &status) {
-		return cause
+	if errors.As(cause, &status) && !errors.Is(cause, plane.ErrNotReachable) {
+		return &apierrors.StatusError{ErrStatus: status.Status()} // without what it was wrapped in on the way
 	}
-	refusal := apierrors.NewServiceUnavailable(fmt.Sprintf("%s: %v", what, cause))
+	klog.Background().Info("something a request needs is unavailable", "what", what, "err", cause)
+	return TryAgain(what)
+}
+
+// TryAgain is a 503 that says what is in the way, and when to try again.
+func TryAgain(what string) error {
+	refusal := apierrors.NewServiceUnavailable(what)
 	refusal.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: RetryAfterSeconds}
 	return refusal
+}
+
+// IsTransient says whether something could not be reached, or was too busy, so that the same may succeed a
+// moment later without anybody's doing.
+func IsTransient(err error) bool {
+	return errors.Is(err, plane.ErrNotReachable) || apierrors.IsServiceUnavailable(err) || apierrors.IsTimeout(err) ||
+		apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err)
 }

@@ -21,7 +21,7 @@ type Builder struct {
 	Composer   Composer
 	Namespaces Namespaces
 	Locks      *registry.Locks
-	// Timeout bounds composing within one request.
+	// Timeout bounds one write, waiting for its turn included.
 	Timeout time.Duration
 	// Composed tells the loop what a request has written. May be nil.
 	Composed func(key v1alpha1.InstanceKey, result *compose.Result, err error)

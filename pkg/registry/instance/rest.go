@@ -46,8 +46,8 @@ type Config struct {
 	Composer   Composer
 	Namespaces Namespaces
 	Locks      *registry.Locks
-	// Timeout bounds composing within one request. It has to stay below the server's own limit for
-	// requests, so that what is wrong is answered rather than cut off.
+	// Timeout bounds one write, from waiting for the instance's lock to writing the last child. It has to
+	// stay below the server's own limit for requests, so that what is wrong is answered rather than cut off.
 	Timeout time.Duration
 	// Composed tells the loop what a request has written, so that it carries on from there. May be nil.
 	Composed func(key v1alpha1.InstanceKey, result *compose.Result, err error)

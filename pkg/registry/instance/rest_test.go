@@ -241,11 +241,20 @@ type scripted struct {
 	preflights, applies int
 	lastName            string
 	storedAtApply       *unstructured.Unstructured
+	preflightDeadlines  []time.Time
+	applyDeadline       time.Time
+	meanwhile           func() // happens once, between preflight and storing
 	main                *instance.REST
 }
 
-func (c *scripted) Preflight(_ context.Context, request compose.Request) (*compose.Result, error) {
+func (c *scripted) Preflight(ctx context.Context, request compose.Request) (*compose.Result, error) {
 	c.preflights++
+	deadline, _ := ctx.Deadline()
+	c.preflightDeadlines = append(c.preflightDeadlines, deadline)
+	if meanwhile := c.meanwhile; meanwhile != nil {
+		c.meanwhile = nil
+		meanwhile()
+	}
 	c.lastName = request.Instance.GetName()
 	if c.refuse != nil {
 		return nil, c.refuse
@@ -258,6 +267,7 @@ func (c *scripted) Preflight(_ context.Context, request compose.Request) (*compo
 
 func (c *scripted) Apply(ctx context.Context, request compose.Request, intent compose.Intent) (*compose.Result, error) {
 	c.applies++
+	c.applyDeadline, _ = ctx.Deadline()
 	if c.failApply != nil {
 		return nil, c.failApply
 	}
@@ -297,6 +307,12 @@ type setup struct {
 
 func start(t testing.TB) *setup {
 	t.Helper()
+	return startWith(t, time.Minute)
+}
+
+// startWith is start with another time for each write.
+func startWith(t testing.TB, timeout time.Duration) *setup {
+	t.Helper()
 	server, err := etcd.Start(t.Context(), etcd.EmbeddedConfig{DataDir: t.TempDir(), UnsafeNoFsync: true})
 	if err != nil {
 		t.Fatal(err)
@@ -312,7 +328,7 @@ func start(t testing.TB) *setup {
 		NewStore: func(k *kind.Kind, export v1alpha1.ExportKey) (*kind.Store, error) {
 			return kind.NewStore(k, kind.StoreOptions{Backend: backend, ExportCluster: export.Cluster})
 		},
-		Composer: composer, Namespaces: anyNamespace{}, Locks: &registry.Locks{}, Timeout: time.Minute,
+		Composer: composer, Namespaces: anyNamespace{}, Locks: &registry.Locks{}, Timeout: timeout,
 	}
 	served, err := builder.Build(t.Context(), &engine.Program{Blueprint: "widgets", Export: export, CRD: definition()})
 	if err != nil {

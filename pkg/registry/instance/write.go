@@ -3,6 +3,7 @@ package instance
 import (
 	"context"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +25,7 @@ type write struct {
 	key     v1alpha1.InstanceKey
 	program *engine.Program
 	dryRun  bool
+	budget  budget
 	unlock  func()
 	leave   func() // the gate; nil unless this is a create
 }
@@ -34,11 +36,14 @@ func (r *REST) begin(ctx context.Context, name string, dryRun bool) (*write, err
 	if err != nil {
 		return nil, err
 	}
-	unlock, err := r.config.Locks.Lock(ctx, key)
+	budget := newBudget(time.Now(), r.config.Timeout)
+	waiting, cancel := context.WithDeadline(ctx, budget.lock)
+	defer cancel()
+	unlock, err := r.config.Locks.Lock(waiting, key)
 	if err != nil {
 		return nil, apierrors.NewTimeoutError(fmt.Sprintf("another write of %s/%s is still being composed", key.Namespace, key.Name), registry.RetryAfterSeconds)
 	}
-	return &write{rest: r, key: key, program: r.program.Load(), dryRun: dryRun, unlock: unlock}, nil
+	return &write{rest: r, key: key, program: r.program.Load(), dryRun: dryRun, budget: budget, unlock: unlock}, nil
 }
 
 func (w *write) end() {
@@ -57,6 +62,8 @@ func (w *write) admitNew(ctx context.Context, instance *unstructured.Unstructure
 		}
 		w.leave = leave
 	}
+	ctx, cancel := context.WithDeadline(ctx, w.budget.preflight)
+	defer cancel()
 	if w.key.Namespace != "" {
 		if err := w.rest.config.Namespaces.Check(ctx, w.key.Export, w.key.Cluster, w.key.Namespace); err != nil {
 			return err
@@ -76,7 +83,7 @@ func (w *write) admitChanged(ctx context.Context, instance, old *unstructured.Un
 // admit runs preflight and, if it passes, puts finalizer, inventory and status into the object that
 // is about to be stored. Nothing is written anywhere before it has passed.
 func (w *write) admit(ctx context.Context, instance, old *unstructured.Unstructured) error {
-	ctx, cancel := context.WithTimeout(ctx, w.rest.config.Timeout)
+	ctx, cancel := context.WithDeadline(ctx, w.budget.preflight)
 	defer cancel()
 	result, err := w.rest.config.Composer.Preflight(ctx, w.request(instance))
 	if err != nil {
@@ -99,7 +106,7 @@ func (w *write) carryOn(ctx context.Context, stored *unstructured.Unstructured) 
 	if w.dryRun {
 		return stored, nil
 	}
-	applying, cancel := context.WithTimeout(ctx, w.rest.config.Timeout)
+	applying, cancel := context.WithDeadline(ctx, w.budget.apply)
 	defer cancel()
 	result, err := w.rest.config.Composer.Apply(applying, w.request(stored), w.rest.records)
 	if w.rest.config.Composed != nil {
@@ -115,7 +122,8 @@ func (w *write) carryOn(ctx context.Context, stored *unstructured.Unstructured) 
 // answerAsStored answers when composing had to stop after the instance was stored.
 func (w *write) answerAsStored(ctx context.Context, stored *unstructured.Unstructured, cause error) (runtime.Object, error) {
 	if !apierrors.IsConflict(cause) { // with a conflict, somebody has written a newer intent, and composes it
-		addWarnings(ctx, []string{fmt.Sprintf("stored, but not all children could be written yet; krop goes on with it: %v", cause)})
+		told := registry.Unavailable("what became of the children can't be recorded now", cause)
+		addWarnings(ctx, []string{fmt.Sprintf("stored, but not all children could be written yet; krop goes on with it: %v", told)})
 	}
 	current, err := w.rest.Store.Get(ctx, w.key.Name, &metav1.GetOptions{})
 	if err != nil {
