@@ -221,6 +221,11 @@ func askAs(t *testing.T, client *http.Client, target, user string) (int, string)
 		request.Header["x-remote-user"] = []string{user}
 		request.Header["X-Remote-Group"] = []string{"system:masters"}
 	}
+	return send(t, client, request)
+}
+
+func send(t *testing.T, client *http.Client, request *http.Request) (int, string) {
+	t.Helper()
 	response, err := client.Do(request)
 	if err != nil {
 		// a certificate that is refused ends the connection, which is an answer too
