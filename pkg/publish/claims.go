@@ -37,8 +37,9 @@ var (
 // consumers who want it, access reviews, by which users may come directly. Each claim's identity is resolved from what the blueprint's workspace has bound or exports. They are ordered by
 // group and resource.
 //
-// A resource that can't be claimed is a field error at the node. The last result is a failure to find out.
-func (p *Publisher) Claims(ctx context.Context, program *engine.Program) ([]v1alpha1.PermissionClaim, field.ErrorList, error) {
+// A resource that can't be claimed is a field error at the node, whose place in the blueprint is what at says. The
+// last result is a failure to find out.
+func (p *Publisher) Claims(ctx context.Context, program *engine.Program, at func(v1alpha1.NodeID) *field.Path) ([]v1alpha1.PermissionClaim, field.ErrorList, error) {
 	wanted := wantedVerbs(program)
 	var known identities
 	if slices.ContainsFunc(program.Nodes, needsIdentity(wanted)) {
@@ -50,7 +51,7 @@ func (p *Publisher) Claims(ctx context.Context, program *engine.Program) ([]v1al
 			return nil, nil, err
 		}
 	}
-	errs := unclaimable(program, wanted, known)
+	errs := unclaimable(program, wanted, known, at)
 	if len(errs) > 0 {
 		return nil, errs, nil
 	}
@@ -98,20 +99,19 @@ func needsIdentity(wanted map[schema.GroupResource][]string) func(engine.Node) b
 }
 
 // unclaimable has an error for each node in a consumer's workspace that no claim can reach.
-func unclaimable(program *engine.Program, wanted map[schema.GroupResource][]string, known identities) field.ErrorList {
+func unclaimable(program *engine.Program, wanted map[schema.GroupResource][]string, known identities, at func(v1alpha1.NodeID) *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, node := range program.Nodes {
 		resource := node.GVR.GroupResource()
 		if node.Target != v1alpha1.TargetConsumer || wanted[resource] == nil {
 			continue
 		}
-		path := field.NewPath("spec", "resources").Key(string(node.ID))
 		switch {
 		case resource == apiBindings && !node.External:
-			errs = append(errs, field.Forbidden(path, "the resource "+string(node.ID)+" would need a claim to write apibindings, "+
-				"with which all other claims could be accepted in the consumer's name"))
+			errs = append(errs, field.Forbidden(at(node.ID), fmt.Sprintf("resource %q: it would need a claim to write apibindings, "+
+				"with which all other claims could be accepted in the consumer's name", node.ID)))
 		case !builtin[resource] && known[resource] == "":
-			errs = append(errs, field.Invalid(path, resource.String(), fmt.Sprintf("the resource %s is to be in the consumer's workspace, "+
+			errs = append(errs, field.Invalid(at(node.ID), resource.String(), fmt.Sprintf("resource %q: it is to be in the consumer's workspace, "+
 				"but no claim can name it: expected a built-in type, or an API that this workspace has bound or exports. "+
 				"A CustomResourceDefinition of this workspace can't be claimed", node.ID)))
 		}

@@ -44,7 +44,7 @@ func TestClaimsAskForWhatIsWrittenAndRead(t *testing.T) {
 		node("database", "databases.example.org", "databases", inProvider),
 		node("self", "demo.example.org", "claimers"),
 	)
-	claims, errs, err := w.publisher(t).Claims(t.Context(), program)
+	claims, errs, err := w.publisher(t).Claims(t.Context(), program, place)
 	if err != nil || len(errs) > 0 {
 		t.Fatalf("got %v, %v", errs, err)
 	}
@@ -93,7 +93,7 @@ func TestWhatCannotBeClaimedIsAnErrorAtTheResource(t *testing.T) {
 		node("binding", "apis.kcp.io", "apibindings"),
 		node("fine", "", "configmaps"),
 	)
-	claims, errs, err := w.publisher(t).Claims(t.Context(), program)
+	claims, errs, err := w.publisher(t).Claims(t.Context(), program, place)
 	if err != nil || claims != nil {
 		t.Fatalf("got %v, %v", claims, err)
 	}

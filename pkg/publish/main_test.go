@@ -14,6 +14,7 @@ import (
 	"github.com/kcp-dev/logicalcluster/v3"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/rest"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
@@ -225,7 +226,7 @@ func definition(plural, kind, size string) *apiextensionsv1.CustomResourceDefini
 func (w *world) publishAll(t *testing.T, program *engine.Program) []v1alpha1.PermissionClaim {
 	t.Helper()
 	publisher := w.publisher(t)
-	claims, errs, err := publisher.Claims(t.Context(), program)
+	claims, errs, err := publisher.Claims(t.Context(), program, place)
 	if err != nil || len(errs) > 0 {
 		t.Fatalf("claims: %v, %v", errs, err)
 	}
@@ -239,6 +240,9 @@ func (w *world) publishAll(t *testing.T, program *engine.Program) []v1alpha1.Per
 	})
 	return claims
 }
+
+// place is where a node stands in a blueprint that doesn't exist.
+func place(id v1alpha1.NodeID) *field.Path { return field.NewPath("spec", "resources").Key(string(id)) }
 
 // bind binds an export of root:provider in a consumer's workspace, accepts these claims, and waits until it is bound.
 func (w *world) bind(t *testing.T, user testbed.User, export string, claims []v1alpha1.PermissionClaim) {

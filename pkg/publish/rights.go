@@ -2,10 +2,12 @@ package publish
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/kcp-dev/logicalcluster/v3"
 	"golang.org/x/sync/errgroup"
@@ -20,12 +22,19 @@ import (
 	"go.opendefense.cloud/krop/pkg/engine"
 )
 
-var (
-	// composeVerbs is what composing an object of krop's own takes. In claims "*" stands beside them.
-	composeVerbs = writeVerbs[1:]
+// composeVerbs is what composing an object of krop's own takes. In claims "*" stands beside them.
+var composeVerbs = writeVerbs[1:]
+
+const (
 	// maxReviews is how many access reviews run at once: they are small, and a blueprint with many kinds has dozens.
 	maxReviews = 16
+	// Rights that were granted a moment ago, by the same kubectl apply, take kcp another moment to notice.
+	rightsPatience = time.Second
+	rightsPoll     = 200 * time.Millisecond
 )
+
+// reviews asks kcp what krop's user may do.
+type reviews = authorizationclient.SelfSubjectAccessReviewInterface
 
 // UncomposableError says that krop's user may not do in the blueprint's workspace what the blueprint asks of
 // it. It is a Status with code 403: without it, consumers would be refused for what the provider has to repair.
@@ -81,6 +90,21 @@ func (p *Publisher) checkRights(ctx context.Context, program *engine.Program) er
 	if err != nil {
 		return err
 	}
+	for began := time.Now(); ; {
+		err := askRights(ctx, reviews, program.Export.Cluster, needed)
+		var refusal *UncomposableError
+		if !errors.As(err, &refusal) || time.Since(began) > rightsPatience {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(rightsPoll):
+		}
+	}
+}
+
+func askRights(ctx context.Context, reviews reviews, cluster logicalcluster.Name, needed []MissingRight) error {
 	running, ctx := errgroup.WithContext(ctx)
 	running.SetLimit(maxReviews)
 	denied := make([][]bool, len(needed))
@@ -97,7 +121,7 @@ func (p *Publisher) checkRights(ctx context.Context, program *engine.Program) er
 	if err := running.Wait(); err != nil {
 		return err
 	}
-	return uncomposable(program.Export.Cluster, needed, denied)
+	return uncomposable(cluster, needed, denied)
 }
 
 func uncomposable(cluster logicalcluster.Name, needed []MissingRight, denied [][]bool) error {
@@ -142,7 +166,7 @@ func providerVerbs(program *engine.Program) []MissingRight {
 }
 
 // mayI asks kcp about krop's own user. The name and namespace are left open: children have any.
-func mayI(ctx context.Context, reviews authorizationclient.SelfSubjectAccessReviewInterface, resource schema.GroupResource, verb string) (bool, error) {
+func mayI(ctx context.Context, reviews reviews, resource schema.GroupResource, verb string) (bool, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Group: resource.Group, Resource: resource.Resource, Verb: verb},
 	}}
@@ -154,7 +178,7 @@ func mayI(ctx context.Context, reviews authorizationclient.SelfSubjectAccessRevi
 }
 
 // reviews asks about krop's own rights in a workspace.
-func (k *kcp) reviews(path logicalcluster.Path) (authorizationclient.SelfSubjectAccessReviewInterface, error) {
+func (k *kcp) reviews(path logicalcluster.Path) (reviews, error) {
 	config := rest.CopyConfig(k.config)
 	config.Host = k.config.Host + path.RequestPath()
 	client, err := authorizationclient.NewForConfigAndClient(config, k.client)

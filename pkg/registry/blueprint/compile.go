@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/kcp-dev/logicalcluster/v3"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,8 +21,8 @@ type Compiler struct {
 	// Schemas reads what the planes of a workspace's blueprints serve, as it is now.
 	Schemas func(ctx context.Context, workspace logicalcluster.Name) (kro.Schemas, error)
 	// Claims derives what consumers will be asked for. Resources that can't be claimed are field
-	// errors; the error says that it could not be found out.
-	Claims func(ctx context.Context, program *engine.Program) ([]v1alpha1.PermissionClaim, field.ErrorList, error)
+	// errors, at the place in the blueprint that at says; the error says that it could not be found out.
+	Claims func(ctx context.Context, program *engine.Program, at func(v1alpha1.NodeID) *field.Path) ([]v1alpha1.PermissionClaim, field.ErrorList, error)
 	// Limits bound what one blueprint may ask for.
 	Limits kro.Limits
 }
@@ -47,7 +48,7 @@ func (c *Compiler) Compile(ctx context.Context, workspace logicalcluster.Name, b
 		return nil, invalid(blueprint.Name, errs)
 	}
 	program.Export.Name = program.CRD.Name
-	claims, errs, err := c.Claims(ctx, program)
+	claims, errs, err := c.Claims(ctx, program, placesIn(blueprint))
 	if err != nil {
 		return nil, registry.Unavailable(fmt.Sprintf("what workspace %s has bound and exports can't be read", workspace), err)
 	}
@@ -55,6 +56,15 @@ func (c *Compiler) Compile(ctx context.Context, workspace logicalcluster.Name, b
 		return nil, invalid(blueprint.Name, errs)
 	}
 	return &Compiled{Program: program, Claims: claims}, nil
+}
+
+// placesIn says where a blueprint has a resource.
+func placesIn(blueprint *v1alpha1.ResourceGraphDefinition) func(v1alpha1.NodeID) *field.Path {
+	return func(id v1alpha1.NodeID) *field.Path {
+		return field.NewPath("spec", "resources").Index(slices.IndexFunc(blueprint.Spec.Resources, func(r v1alpha1.Resource) bool {
+			return r.ID == string(id)
+		}))
+	}
 }
 
 func invalid(name string, errs field.ErrorList) error {

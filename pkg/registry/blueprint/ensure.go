@@ -11,6 +11,7 @@ import (
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
 	"go.opendefense.cloud/krop/pkg/engine"
+	"go.opendefense.cloud/krop/pkg/registry"
 )
 
 // Ensure brings one stored blueprint to what it says: served and published, or withdrawn if it is
@@ -78,6 +79,7 @@ func (r *REST) ensureOffered(ctx context.Context, key v1alpha1.InstanceKey, stor
 	}
 	recorded, err := r.offer(ctx, stored, compiled)
 	if err != nil {
+		r.holdUnserved(stored, err)
 		return err
 	}
 	return r.ensureRouted(ctx, recorded)
@@ -98,18 +100,24 @@ func (r *REST) offered(blueprint *v1alpha1.ResourceGraphDefinition) *Compiled {
 // compileFailed says so in the blueprint's conditions. What was served goes on being served; an
 // export that isn't is held, so that its instances are not taken for gone.
 func (r *REST) compileFailed(ctx context.Context, stored *unstructured.Unstructured, cause error) error {
-	export := exportOf(stored)
-	if _, served := r.offering.Catalog.Lookup(export); !served && export.Name != "" {
-		r.offering.Catalog.Hold(export, stored.GetName())
-		if registry.IsTransient(cause) {
-			r.offering.Catalog.Await(export)
-		}
-	}
+	r.holdUnserved(stored, cause)
 	if apierrors.IsInvalid(cause) {
 		_, err := r.record(ctx, stored, failedStatus(v1alpha1.ConditionCompiled, v1alpha1.ReasonCompileFailed, stored.GetGeneration(), cause))
 		return errors.Join(cause, err)
 	}
 	return cause
+}
+
+// holdUnserved keeps the export of a blueprint that could not be served from being taken for gone.
+func (r *REST) holdUnserved(stored *unstructured.Unstructured, cause error) {
+	export := exportOf(stored)
+	if _, served := r.offering.Catalog.Lookup(export); served || export.Name == "" {
+		return
+	}
+	r.offering.Catalog.Hold(export, stored.GetName())
+	if registry.IsTransient(cause) {
+		r.offering.Catalog.Await(export)
+	}
 }
 
 // ensureRouted proves, once somebody has bound the export, that kcp routes its kind to krop. That

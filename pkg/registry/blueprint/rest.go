@@ -92,7 +92,7 @@ func (r *REST) Create(ctx context.Context, object runtime.Object, validate rest.
 	stored, err := r.Store.Create(ctx, blueprint,
 		registry.AdmitCreate(validate, func(ctx context.Context) error { return work.admit(ctx, blueprint) }), options)
 	if err != nil {
-		return nil, err
+		return nil, work.explained(ctx, blueprint, err)
 	}
 	return work.publish(ctx, asObject(stored))
 }
@@ -115,7 +115,7 @@ func (r *REST) Update(ctx context.Context, name string, info rest.UpdatedObjectI
 		}),
 		forceAllowCreate, options)
 	if err != nil {
-		return nil, false, err
+		return nil, false, work.explained(ctx, captured.Object, err)
 	}
 	if asObject(stored).GetDeletionTimestamp() != nil {
 		return stored, created, nil

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/yaml"
 
 	"go.opendefense.cloud/krop/manifests"
@@ -196,8 +197,8 @@ func TestBlueprintThatCannotBeLoadedIsHeldAndNotForgotten(t *testing.T) {
 	if err := s.ensure(t); err == nil {
 		t.Fatal("loaded without schemas")
 	}
-	if !s.catalog.Held(export) {
-		t.Error("not held")
+	if !s.catalog.Held(export) || s.catalog.Awaited() != 1 {
+		t.Error("not held, or not awaited")
 	}
 	s.schemasErr = nil
 	if err := s.ensure(t); err != nil {
@@ -314,10 +315,21 @@ func (anyNamespace) Check(context.Context, v1alpha1.ExportKey, logicalcluster.Na
 }
 func (anyNamespace) Forget(v1alpha1.ExportKey, logicalcluster.Name, string) {}
 
-type noKinds struct{}
+// configMaps is a plane that has nothing else.
+type configMaps struct{}
 
-func (noKinds) Resolve(target v1alpha1.Target, gvk schema.GroupVersionKind) (kro.Kind, error) {
-	return kro.Kind{}, &kro.KindNotFoundError{Target: target, GVK: gvk}
+func (configMaps) Resolve(target v1alpha1.Target, gvk schema.GroupVersionKind) (kro.Kind, error) {
+	if gvk != (schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}) {
+		return kro.Kind{}, &kro.KindNotFoundError{Target: target, GVK: gvk}
+	}
+	text := spec.Schema{SchemaProps: spec.SchemaProps{Type: spec.StringOrArray{"string"}}}
+	object := &spec.Schema{SchemaProps: spec.SchemaProps{Type: spec.StringOrArray{"object"}, Properties: map[string]spec.Schema{
+		"apiVersion": text, "kind": text,
+		"metadata": {SchemaProps: spec.SchemaProps{Type: spec.StringOrArray{"object"}, Properties: map[string]spec.Schema{"name": text}}},
+		"data": {SchemaProps: spec.SchemaProps{Type: spec.StringOrArray{"object"},
+			AdditionalProperties: &spec.SchemaOrBool{Allows: true, Schema: &text}}},
+	}}}
+	return kro.Kind{GVR: gvk.GroupVersion().WithResource("configmaps"), Namespaced: true, Schema: object}, nil
 }
 
 type setup struct {
@@ -328,6 +340,7 @@ type setup struct {
 	loop       *loop
 	routing    *routing
 	schemasErr error
+	claimErrs  func(at func(v1alpha1.NodeID) *field.Path) field.ErrorList
 	dryRun     []string
 }
 
@@ -376,8 +389,11 @@ func (s *setup) newMain(t *testing.T, newStore func(*kind.Kind, v1alpha1.ExportK
 	return blueprint.NewREST(blueprint.Config{
 		Kind: of, Store: store, Export: home, Locks: locks, Routing: s.routing,
 		Compiler: &blueprint.Compiler{
-			Schemas: func(context.Context, logicalcluster.Name) (kro.Schemas, error) { return noKinds{}, s.schemasErr },
-			Claims: func(context.Context, *engine.Program) ([]v1alpha1.PermissionClaim, field.ErrorList, error) {
+			Schemas: func(context.Context, logicalcluster.Name) (kro.Schemas, error) { return configMaps{}, s.schemasErr },
+			Claims: func(_ context.Context, _ *engine.Program, at func(v1alpha1.NodeID) *field.Path) ([]v1alpha1.PermissionClaim, field.ErrorList, error) {
+				if s.claimErrs != nil {
+					return nil, s.claimErrs(at), nil
+				}
 				return nil, nil, nil
 			},
 		},

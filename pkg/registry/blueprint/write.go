@@ -20,6 +20,7 @@ type write struct {
 	dryRun   bool
 	unlock   func()
 	compiled *Compiled
+	examined bool // by the compiler
 }
 
 // admit compiles the blueprint that is about to be stored, and puts finalizer and status into it.
@@ -29,6 +30,7 @@ func (w *write) admit(ctx context.Context, object *unstructured.Unstructured) er
 	if err != nil {
 		return apierrors.NewBadRequest(err.Error())
 	}
+	w.examined = true
 	compiled, err := w.rest.compiler.Compile(ctx, w.key.Cluster, blueprint)
 	if err != nil {
 		return err

@@ -1,0 +1,78 @@
+package blueprint_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+)
+
+// fieldsOf are the fields of an Invalid Status's causes.
+func fieldsOf(t *testing.T, err error) []string {
+	t.Helper()
+	var status apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) {
+		t.Fatalf("%v, want Invalid", err)
+	}
+	var fields []string
+	for _, cause := range status.Status().Details.Causes {
+		fields = append(fields, cause.Field)
+		if !strings.Contains(status.Status().Message, cause.Message) {
+			t.Errorf("the message lacks %q: %s", cause.Message, status.Status().Message)
+		}
+	}
+	return fields
+}
+
+const twoMistakes = widgets + `
+  resources:
+  - id: config
+    target: nowhere
+    template: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {size: "${schema.spec.colour}"}}
+`
+
+func TestMistakesForTheSchemaAndForTheCompilerAreAnsweredTogether(t *testing.T) {
+	s := start(t)
+	_, err := s.tryCreate(t, twoMistakes)
+	created := fieldsOf(t, err)
+	if !slices.Contains(created, "spec.resources[0].target") || !slices.ContainsFunc(created, func(f string) bool {
+		return strings.HasPrefix(f, "spec.resources[0].template")
+	}) {
+		t.Errorf("causes at %v", created)
+	}
+	if each := slices.Compact(slices.Sorted(slices.Values(created))); len(each) != len(created) {
+		t.Errorf("a mistake is answered twice: %v", created)
+	}
+
+	s.create(t, widgets)
+	edited := s.stored(t)
+	edited.Object["spec"] = object(t, twoMistakes).Object["spec"]
+	_, _, err = s.main.Update(s.ctx, "widgets", rest.DefaultUpdatedObjectInfo(edited), nil, nil, false, &metav1.UpdateOptions{})
+	if updated := fieldsOf(t, err); !slices.Equal(updated, created) {
+		t.Errorf("an update has causes at %v, a create at %v", updated, created)
+	}
+}
+
+func TestResourceThatCannotBeClaimedIsNamedByItsPlace(t *testing.T) {
+	s := start(t)
+	s.claimErrs = func(at func(v1alpha1.NodeID) *field.Path) field.ErrorList {
+		return field.ErrorList{field.Forbidden(at("second"), "no claim")}
+	}
+	blueprint := object(t, widgets)
+	template := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a"}}
+	_ = unstructured.SetNestedSlice(blueprint.Object, []any{
+		map[string]any{"id": "first", "template": template}, map[string]any{"id": "second", "template": template},
+	}, "spec", "resources")
+	_, err := s.main.Create(s.ctx, blueprint, nil, &metav1.CreateOptions{})
+	if fields := fieldsOf(t, err); !slices.Equal(fields, []string{"spec.resources[1]"}) {
+		t.Errorf("causes at %v", fields)
+	}
+}
