@@ -145,7 +145,7 @@ func without(rows []v1alpha1.ComposedResource, removals []removal) []v1alpha1.Co
 			continue
 		}
 		if !removal.gone {
-			row.State, row.WaitingFor, row.Message = v1alpha1.StateDeleting, "", truncate(removal.message)
+			row.State, row.WaitingFor, row.Message = v1alpha1.StateDeleting, "", engine.Truncated(removal.message)
 			left = append(left, row)
 		}
 	}

@@ -14,9 +14,6 @@ import (
 	"go.opendefense.cloud/krop/pkg/engine"
 )
 
-// maxMessage is how many bytes of a plane's message go into a row: as much as the engine allows itself.
-const maxMessage = 1024
-
 // status is what an instance's status is made from.
 type status struct {
 	plan   *engine.Plan // nil if none was made: then the author's fields stay as they are
@@ -123,9 +120,9 @@ func (w *work) describeRow(row *v1alpha1.ComposedResource) {
 	case errors.Is(w.failed[key], context.Canceled): // nothing is wrong with the child: there was no time for it
 	case w.failed[key] != nil:
 		row.State, row.WaitingFor = v1alpha1.StateFailed, ""
-		row.Message = truncate(w.explain(*row, w.failed[key]))
+		row.Message = engine.Truncated(w.explain(*row, w.failed[key]))
 	case w.unverified[key] != nil:
-		row.State, row.Message = v1alpha1.StateUnverified, truncate(w.unverified[key].Error())
+		row.State, row.Message = v1alpha1.StateUnverified, engine.Truncated(w.unverified[key].Error())
 	case w.observed[key] != nil && isTerminating(w.observed[key]) && row.State != v1alpha1.StateDeleting:
 		row.State, row.Message = v1alpha1.StatePending, "is being deleted; another takes its place once it is gone"
 	}
@@ -240,11 +237,4 @@ func decodeStatus(instance *unstructured.Unstructured, into any) error {
 		return nil
 	}
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(fields, into)
-}
-
-func truncate(message string) string {
-	if len(message) <= maxMessage {
-		return message
-	}
-	return message[:maxMessage] + "…"
 }

@@ -1,11 +1,13 @@
 package engine
 
 import (
+	"unicode/utf8"
+
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
 )
 
-// maxMessage is how many bytes of a message a row keeps: enough to act on, and small against
-// etcd's limit of an object even with a thousand failing children.
+// maxMessage is how many bytes of a message are stored: enough to act on, and small against etcd's
+// limit of an object even with a thousand failing children.
 const maxMessage = 1024
 
 // Rows is the inventory that goes with the plan: a row per child, and one without a name for each
@@ -140,22 +142,27 @@ func (n *NodePlan) row() v1alpha1.ComposedResource {
 		}
 	}
 	if n.Waiting != nil {
-		row.WaitingFor = truncated(n.Waiting.String())
+		row.WaitingFor = Truncated(n.Waiting.String())
 	}
 	if n.Err != nil {
 		// The row itself says which node it is about.
 		unnamed := *n.Err
 		unnamed.Node = ""
-		row.Message = truncated(unnamed.Error())
+		row.Message = Truncated(unnamed.Error())
 	}
 	return row
 }
 
-func truncated(message string) string {
+// Truncated is what is stored of a message. It is never cut within a character.
+func Truncated(message string) string {
 	if len(message) <= maxMessage {
 		return message
 	}
-	return message[:maxMessage] + "…"
+	end := maxMessage
+	for end > 0 && !utf8.RuneStart(message[end]) {
+		end--
+	}
+	return message[:end] + "…"
 }
 
 // Stale is the children that the plan has decided against: their node is Desired or Ignored and

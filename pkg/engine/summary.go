@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
@@ -21,10 +22,10 @@ type Health struct {
 func Summarize(plan *Plan, rows []v1alpha1.ComposedResource, err error) Health {
 	view := newView(rows)
 	if plan != nil && plan.StatusError != nil && plan.pass != nil {
-		view.failures = append(view.failures, "status: "+truncated(plan.StatusError.Error()))
+		view.failures = append(view.failures, "status: "+Truncated(plan.StatusError.Error()))
 	}
 	if err != nil && len(view.failures) == 0 {
-		view.failures = append(view.failures, truncated(err.Error()))
+		view.failures = append(view.failures, Truncated(err.Error()))
 	}
 	health := Health{
 		Summary:    v1alpha1.SummaryInProgress,
@@ -52,7 +53,7 @@ func SummarizeDeleting(rows []v1alpha1.ComposedResource, err error) Health {
 	}
 	synced := Condition{v1alpha1.ConditionSynced, conditionTrue, v1alpha1.ReasonDeleting, message}
 	if err != nil {
-		synced = Condition{v1alpha1.ConditionSynced, conditionFalse, v1alpha1.ReasonFailed, truncated(err.Error())}
+		synced = Condition{v1alpha1.ConditionSynced, conditionFalse, v1alpha1.ReasonFailed, Truncated(err.Error())}
 	}
 	return Health{
 		Summary: v1alpha1.SummaryDeleting,
@@ -72,6 +73,8 @@ const (
 // view sorts rows by what they mean for conditions. Each entry is a message.
 type view struct {
 	failures, pending, notReady, deleting []string
+	// culprits are those that are not ready and keep others from being written.
+	culprits []string
 }
 
 func newView(rows []v1alpha1.ComposedResource) *view {
@@ -83,7 +86,10 @@ func newView(rows []v1alpha1.ComposedResource) *view {
 		case v1alpha1.StatePending, v1alpha1.StateUnverified:
 			v.pending = append(v.pending, describe(row)+waits(row, "is not written yet"))
 		case v1alpha1.StateApplied:
-			v.notReady = append(v.notReady, describe(row)+waits(row, "is not ready"))
+			v.notReady = append(v.notReady, unready(row))
+			if isAwaited(row, rows) {
+				v.culprits = append(v.culprits, unready(row))
+			}
 		case v1alpha1.StateDeleting:
 			v.deleting = append(v.deleting, describe(row))
 		}
@@ -107,6 +113,26 @@ func waits(row v1alpha1.ComposedResource, otherwise string) string {
 	return " waits for " + row.WaitingFor
 }
 
+// unready says which readyWhen doesn't hold, or which field of the object itself is missing.
+func unready(row v1alpha1.ComposedResource) string {
+	about := describe(row) + " is not ready"
+	if expression, ok := strings.CutPrefix(row.WaitingFor, row.ID+" ("); ok {
+		return about + ": readyWhen " + strings.TrimSuffix(expression, ")") + " does not hold"
+	}
+	if row.WaitingFor != "" && row.WaitingFor != row.ID {
+		return about + ": waits for " + row.WaitingFor
+	}
+	return about
+}
+
+// isAwaited says whether a pending row waits for the node of this one.
+func isAwaited(row v1alpha1.ComposedResource, rows []v1alpha1.ComposedResource) bool {
+	return slices.ContainsFunc(rows, func(other v1alpha1.ComposedResource) bool {
+		after, ok := strings.CutPrefix(other.WaitingFor, row.ID)
+		return ok && other.State == v1alpha1.StatePending && other.ID != row.ID && (after == "" || strings.ContainsAny(after[:1], ".[ "))
+	})
+}
+
 // maxListed is how many things a condition's message lists; the rows have them all.
 const maxListed = 3
 
@@ -123,7 +149,7 @@ func (v *view) ready() Condition {
 	case len(v.failures) > 0:
 		c.Reason, c.Message = v1alpha1.ReasonFailed, several(v.failures)
 	case len(v.pending) > 0:
-		c.Reason, c.Message = v1alpha1.ReasonPending, several(v.pending)
+		c.Reason, c.Message = v1alpha1.ReasonPending, several(slices.Concat(v.culprits, v.pending))
 	case len(v.notReady) > 0:
 		c.Reason, c.Message = v1alpha1.ReasonNotReady, several(v.notReady)
 	default:
@@ -138,7 +164,7 @@ func (v *view) progressing() Condition {
 	case len(v.failures) > 0:
 		c.Reason, c.Message = v1alpha1.ReasonFailed, "trying again: "+several(v.failures)
 	case len(v.pending) > 0:
-		c.Reason, c.Message = v1alpha1.ReasonPending, several(v.pending)
+		c.Reason, c.Message = v1alpha1.ReasonPending, several(slices.Concat(v.culprits, v.pending))
 	case len(v.notReady) > 0:
 		c.Reason, c.Message = v1alpha1.ReasonNotReady, several(v.notReady)
 	case len(v.deleting) > 0:

@@ -96,7 +96,7 @@ func (r *Records) follow(ctx context.Context, version string, handle func(watch.
 	if err != nil {
 		return version, err
 	}
-	defer watcher.Stop()
+	defer drain(watcher)
 	for event := range watcher.ResultChan() {
 		if event.Type == watch.Error {
 			return version, apierrors.FromObject(event.Object)
@@ -109,6 +109,14 @@ func (r *Records) follow(ctx context.Context, version string, handle func(watch.
 		}
 	}
 	return version, nil
+}
+
+// drain stops a watch and takes what it still has to hand out: storage passes events on from a goroutine that
+// only ends when each has been taken.
+func drain(watcher watch.Interface) {
+	watcher.Stop()
+	for range watcher.ResultChan() {
+	}
 }
 
 var errNotAList = errors.New("instances are not listed as unstructured")

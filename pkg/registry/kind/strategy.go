@@ -119,10 +119,12 @@ func (s statusStrategy) PrepareForUpdate(ctx context.Context, object, old runtim
 	stampCluster(ctx, metaOf(object))
 }
 
+// metaOf is the object's metadata. The store only passes what has some. Were that to change, reserved metadata
+// could be written by anybody without a word, so that is a panic: this request's failure, and no more.
 func metaOf(object runtime.Object) metav1.Object {
 	accessor, err := meta.Accessor(object)
 	if err != nil {
-		return &metav1.ObjectMeta{} // the store only passes what has metadata
+		panic(fmt.Errorf("metadata of %T: %w", object, err))
 	}
 	return accessor
 }
