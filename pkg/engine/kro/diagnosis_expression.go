@@ -1,15 +1,12 @@
 package kro
 
 import (
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/google/cel-go/cel"
 	krocel "github.com/kubernetes-sigs/kro/pkg/cel"
 	"github.com/kubernetes-sigs/kro/pkg/cel/conversion"
-	krolibrary "github.com/kubernetes-sigs/kro/pkg/cel/library"
 	"github.com/kubernetes-sigs/kro/pkg/graph"
 	"github.com/kubernetes-sigs/kro/pkg/graph/parser"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -62,14 +59,7 @@ func (d *diagnosis) examine(r *resource) {
 			d.checkType(u, output, found.place)
 		}
 	}
-	for i, axis := range r.ForEach {
-		for name := range axis {
-			if !used[name] && d.canBeVariable(name) {
-				d.refuse(field.Invalid(r.path.Child("forEach").Index(i).Child(name), name, d.about(r, "forEach",
-					"expected the variable in metadata.name or metadata.namespace, without it the objects would have the same name")))
-			}
-		}
-	}
+	d.unusedAxes(r, used)
 	d.booleans(r, "includeWhen", r.IncludeWhen, d.env, "")
 	d.booleans(r, "readyWhen", r.ReadyWhen, d.readyEnvironment(r), r.self())
 }
@@ -105,54 +95,6 @@ func (d *diagnosis) readyEnvironment(r *resource) *cel.Env {
 		return d.env
 	}
 	return env
-}
-
-// forEach checks the axes, and gives the environment in which their variables have types.
-func (d *diagnosis) forEach(r *resource) (*cel.Env, []string) {
-	var variables []cel.EnvOption
-	var names []string
-	for _, axis := range r.ForEach {
-		names = append(names, slices.Sorted(maps.Keys(axis))...)
-	}
-	for i, axis := range r.ForEach {
-		for _, name := range slices.Sorted(maps.Keys(axis)) {
-			if !d.canBeVariable(name) {
-				continue
-			}
-			element := d.axis(r, r.path.Child("forEach").Index(i).Child(name), axis[name], names)
-			variables = append(variables, cel.Variable(name, element))
-		}
-	}
-	env, err := d.env.Extend(variables...)
-	if err != nil {
-		return d.env, names
-	}
-	return env, names
-}
-
-func (d *diagnosis) canBeVariable(name string) bool {
-	return lowerCamel.MatchString(name) && !reservedNames.Has(name) && d.byID[name] == nil
-}
-
-// axis is the type of a forEach variable, dyn if its expression has errors.
-func (d *diagnosis) axis(r *resource, path *field.Path, text string, siblings []string) *cel.Type {
-	expression, ok := d.unwrap(r, path, "forEach", text)
-	if !ok {
-		return cel.DynType
-	}
-	u := use{resource: r, path: path, expression: expression, env: d.env, role: "forEach", siblings: siblings}
-	output, _ := d.check(u)
-	if output == nil {
-		return cel.DynType
-	}
-	element, err := krocel.ListElementType(output)
-	if err != nil && output.Kind() != cel.DynKind {
-		d.refuseUse(u, "expected a list, found "+typeName(output))
-	}
-	if element == nil {
-		return cel.DynType
-	}
-	return element
 }
 
 // unwrap takes off the ${}.
@@ -199,7 +141,13 @@ func (d *diagnosis) readsNotUnderstood(u use) bool {
 	for _, chain := range paths(u.expression.Original) {
 		schema := d.types[chain.root]
 		for _, s := range chain.steps {
-			if schema = declaration(schema, s); schema != nil && schema.Description == notUnderstoodMark {
+			values := schema != nil && s.index < 0 && schema.AdditionalProperties != nil
+			if declared := declaration(schema, s); declared == nil && values {
+				schema = schema.AdditionalProperties.Schema
+			} else {
+				schema = declared
+			}
+			if schema != nil && schema.Description == notUnderstoodMark {
 				return true
 			}
 		}
@@ -233,93 +181,4 @@ func (d *diagnosis) check(u use) (*cel.Type, []string) {
 		d.refuseUse(u, d.issueText(u, issue))
 	}
 	return nil, names
-}
-
-func (d *diagnosis) noOmit(u use, message string) {
-	if inspection, err := d.inspector.Inspect(u.expression.Original); err == nil && inspection.UsesOmit() {
-		d.refuseUse(u, message)
-	}
-}
-
-// names are the names that an expression reads. Those that it can't read are refused.
-func (d *diagnosis) names(u use) []string {
-	inspection, err := d.inspector.Inspect(u.expression.Original)
-	if err != nil {
-		d.refuseUse(u, err.Error())
-		return nil
-	}
-	names := make(map[string]bool)
-	for _, known := range inspection.ResourceDependencies {
-		names[known.ID] = true
-	}
-	for _, unknown := range inspection.UnknownResources {
-		names[unknown.ID] = true
-	}
-	sorted := slices.Sorted(maps.Keys(names))
-	for _, name := range sorted {
-		if message := d.unreadable(u, name); message != "" {
-			d.refuseUse(u, message)
-		}
-	}
-	for _, function := range inspection.UnknownFunctions {
-		d.refuseUse(u, fmt.Sprintf("unknown function %q", function.Name))
-	}
-	return sorted
-}
-
-// unreadable says why an expression can't read a name, and notes the dependency if it can.
-func (d *diagnosis) unreadable(u use, name string) string {
-	switch {
-	case slices.Contains(u.local, name):
-		return ""
-	case slices.Contains(u.siblings, name):
-		return fmt.Sprintf("can't read %q: the variables of a forEach are independent", name)
-	case u.only != "":
-		if name != u.only {
-			return fmt.Sprintf("expected only %q to be read, found %q", u.only, name)
-		}
-		return ""
-	case name == graph.SchemaVarName:
-		return ""
-	case name == krolibrary.RuntimeVarName:
-		if u.role == "status condition" {
-			return ""
-		}
-		return "runtime is only for conditions in the status"
-	case name == graph.EachVarName:
-		return "each is only for readyWhen of resources with forEach"
-	case u.resource != nil && name == u.resource.ID:
-		return "a resource can't read itself"
-	case d.byID[name] != nil:
-		d.depend(u, name)
-		return ""
-	case d.isMisnamed(name):
-		return ""
-	default:
-		return fmt.Sprintf("unknown resource %q, expected one of %s", name, strings.Join(d.readableNames(u), ", "))
-	}
-}
-
-func (d *diagnosis) depend(u use, name string) {
-	if u.resource != nil && d.byID[u.resource.ID] == u.resource && !slices.Contains(d.dependencies[u.resource.ID], name) {
-		d.dependencies[u.resource.ID] = append(d.dependencies[u.resource.ID], name)
-	}
-}
-
-// isMisnamed says whether a resource has this id and was refused for it.
-func (d *diagnosis) isMisnamed(name string) bool {
-	return slices.ContainsFunc(d.resources, func(r *resource) bool { return r.ID == name })
-}
-
-func (d *diagnosis) readableNames(u use) []string {
-	names := append([]string{graph.SchemaVarName}, u.local...)
-	for _, r := range d.resources {
-		if r != u.resource && d.byID[r.ID] == r {
-			names = append(names, r.ID)
-		}
-	}
-	if len(names) > maxSuggestions {
-		names = append(names[:maxSuggestions], "…")
-	}
-	return names
 }

@@ -4,11 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/google/cel-go/cel"
-	celast "github.com/google/cel-go/common/ast"
-	"github.com/google/cel-go/common/types"
 	krocel "github.com/kubernetes-sigs/kro/pkg/cel"
 	krolibrary "github.com/kubernetes-sigs/kro/pkg/cel/library"
 	"github.com/kubernetes-sigs/kro/pkg/graph/parser"
@@ -115,49 +112,11 @@ func (d *diagnosis) condition(path *field.Path, text string, seen map[string]boo
 	if !krolibrary.IsConditionType(element) && element.Kind() != cel.DynKind {
 		d.refuseUse(u, "expected runtime.newCondition(…) or a list of them, found "+typeName(output))
 	}
+	d.conditionLiterals(u)
 	for _, name := range conditionTypes(expression.Original) {
 		if seen[name] {
 			d.refuseUse(u, fmt.Sprintf("condition type %q is given more than once", name))
 		}
 		seen[name] = true
 	}
-}
-
-// conditionTypes are the types, as far as they are literals, of the conditions that the text makes.
-func conditionTypes(text string) []string {
-	env, err := parsing()
-	if err != nil || !strings.Contains(text, "newCondition") {
-		return nil
-	}
-	parsed, issues := env.Parse(text)
-	if issues.Err() != nil {
-		return nil
-	}
-	var out []string
-	celast.PreOrderVisit(parsed.NativeRep().Expr(), celast.NewExprVisitor(func(expr celast.Expr) {
-		if expr.Kind() == celast.CallKind && expr.AsCall().FunctionName() == "newCondition" {
-			out = append(out, literalTypes(expr.AsCall().Args())...)
-		}
-	}))
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
-func literalTypes(args []celast.Expr) []string {
-	var out []string
-	for _, arg := range args {
-		if arg.Kind() != celast.MapKind {
-			continue
-		}
-		for _, entry := range arg.AsMap().Entries() {
-			key, value := entry.AsMapEntry().Key(), entry.AsMapEntry().Value()
-			if key.Kind() != celast.LiteralKind || key.AsLiteral() != types.String("type") || value.Kind() != celast.LiteralKind {
-				continue
-			}
-			if name, ok := value.AsLiteral().(types.String); ok {
-				out = append(out, string(name))
-			}
-		}
-	}
-	return out
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
 	krocel "github.com/kubernetes-sigs/kro/pkg/cel"
+	"github.com/kubernetes-sigs/kro/pkg/graph"
 
 	"go.opendefense.cloud/krop/pkg/engine"
 )
@@ -105,3 +106,22 @@ func boolean(value ref.Val) (bool, error) {
 }
 
 var _ engine.Graph = (*graphProgram)(nil)
+
+// instanceFields are the fields of the instance that the expression reads, by itself or through the
+// forEach variables of its node (nil for expressions of the status).
+func (e *expression) instanceFields(n *node) []string {
+	var out []string
+	for _, chain := range e.paths() {
+		if chain.root == graph.SchemaVarName {
+			if field := chain.String(); field != "" {
+				out = append(out, field)
+			}
+			continue
+		}
+		if axis := n.dimension(chain.root); axis != nil {
+			out = append(out, axis.list.instanceFields(nil)...)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}

@@ -63,6 +63,19 @@ type dimension struct {
 	list *expression
 }
 
+// dimension is the forEach axis of this name, nil if there is none.
+func (n *node) dimension(name string) *dimension {
+	if n == nil {
+		return nil
+	}
+	for i := range n.dimensions {
+		if n.dimensions[i].name == name {
+			return &n.dimensions[i]
+		}
+	}
+	return nil
+}
+
 // template is an object with the places where values go.
 type template struct {
 	object map[string]any

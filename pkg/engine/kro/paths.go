@@ -3,7 +3,6 @@ package kro
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -12,8 +11,6 @@ import (
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 	krocel "github.com/kubernetes-sigs/kro/pkg/cel"
-	"github.com/kubernetes-sigs/kro/pkg/graph"
-	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
 // path is a chain of selections in an expression: server.status.ingress[0].ip.
@@ -195,135 +192,4 @@ func (f *pathFinder) comprehension(c celast.ComprehensionExpr, local bindings) {
 	f.visit(c.LoopCondition(), inner)
 	f.visit(c.LoopStep(), inner)
 	f.visit(c.Result(), inner)
-}
-
-// gap is where a chain breaks off in an object.
-type gap struct {
-	// path is the whole chain, with the elements that it goes through by number.
-	path path
-	// key is the first thing that is missing.
-	key string
-	// at is the number of steps before it.
-	at int
-}
-
-// missingIn is the first place where the chain breaks off in the value, nil if it doesn't.
-func (p path) missingIn(value any) *gap { return p.missingFrom(value, 0) }
-
-func (p path) missingFrom(value any, from int) *gap {
-	for i := from; i < len(p.steps); i++ {
-		s := p.steps[i]
-		if s.each {
-			return p.missingInElements(value, i)
-		}
-		next, ok := s.in(value)
-		if !ok {
-			return &gap{path: p, key: s.name(), at: i}
-		}
-		value = next
-	}
-	return nil
-}
-
-func (p path) missingInElements(value any, at int) *gap {
-	list, ok := value.([]any)
-	if !ok {
-		return nil
-	}
-	for n, element := range list {
-		numbered := path{root: p.root, steps: slices.Clone(p.steps)}
-		numbered.steps[at] = step{index: n}
-		if gap := numbered.missingFrom(element, at+1); gap != nil {
-			return gap
-		}
-	}
-	return nil
-}
-
-func (s step) name() string {
-	if s.index >= 0 {
-		return strconv.Itoa(s.index)
-	}
-	return s.field
-}
-
-// in is the value of the step, false if there is none. In what is neither object nor list nothing is
-// missing: there the expression fails for another reason.
-func (s step) in(value any) (any, bool) {
-	switch container := value.(type) {
-	case map[string]any:
-		next := container[s.field]
-		return next, next != nil
-	case []any:
-		if s.index < 0 {
-			return nil, true
-		}
-		if s.index >= len(container) {
-			return nil, false
-		}
-		return container[s.index], true
-	default:
-		return nil, value != nil
-	}
-}
-
-// schemaless says whether what is missing isn't declared by the schema: nobody has checked that it
-// is spelled right.
-func (g *gap) schemaless(schema *spec.Schema) bool {
-	for i, s := range g.path.steps {
-		declared := declaration(schema, s)
-		if declared == nil && i >= g.at {
-			return true
-		}
-		schema = declared
-	}
-	return false
-}
-
-func declaration(schema *spec.Schema, s step) *spec.Schema {
-	if schema == nil {
-		return nil
-	}
-	if s.index >= 0 || s.each {
-		if schema.Items != nil {
-			return schema.Items.Schema
-		}
-		return nil
-	}
-	if property, ok := schema.Properties[s.field]; ok {
-		return &property
-	}
-	return nil
-}
-
-// instanceFields are the fields of the instance that the expression reads, by itself or through the
-// forEach variables of its node (nil for expressions of the status).
-func (e *expression) instanceFields(n *node) []string {
-	var out []string
-	for _, chain := range e.paths() {
-		if chain.root == graph.SchemaVarName {
-			if field := chain.String(); field != "" {
-				out = append(out, field)
-			}
-			continue
-		}
-		if axis := n.dimension(chain.root); axis != nil {
-			out = append(out, axis.list.instanceFields(nil)...)
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
-// dimension is the forEach axis of this name, nil if there is none.
-func (n *node) dimension(name string) *dimension {
-	if n == nil {
-		return nil
-	}
-	for i := range n.dimensions {
-		if n.dimensions[i].name == name {
-			return &n.dimensions[i]
-		}
-	}
-	return nil
 }
