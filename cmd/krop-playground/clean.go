@@ -13,7 +13,7 @@ func cleanCommand() *cobra.Command {
 		Short: "Forget the data of a playground that has ended",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return testbed.RemoveData(dir)
+			return explained(testbed.RemoveData(dir))
 		},
 	}
 	command.Flags().StringVar(&dir, "dir", ".playground", "folder of the playground")

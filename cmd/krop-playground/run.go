@@ -39,7 +39,8 @@ func runCommand() *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.StringVar(&options.Dir, "dir", ".playground", "folder for kubeconfigs, logs and data; a second start uses its data")
-	flags.IntVar(&options.BasePort, "port", 6443, fmt.Sprintf("first of %d ports; kcp's", testbed.PortCount))
+	options.BasePort = 6443
+	flags.Var((*port)(&options.BasePort), "port", fmt.Sprintf("first of %d ports; kcp's", testbed.PortCount))
 	flags.StringVar((*string)(&options.Topology), "topology", string(testbed.TwoProcesses),
 		fmt.Sprintf("%s, or %s for kcp behind its proxies", testbed.TwoProcesses, testbed.Production))
 	flags.BoolVar(&options.WithoutKrop, "without-krop", false, "leave out krop")
@@ -51,7 +52,7 @@ func runCommand() *cobra.Command {
 func run(ctx context.Context, options testbed.Options) error {
 	bed, err := testbed.Start(ctx, options)
 	if err != nil {
-		return err
+		return explained(err)
 	}
 	fmt.Printf("kubeconfigs are in %s\n%s\n", bed.Dir(), readyLine)
 	err = stay(ctx, bed)

@@ -80,7 +80,9 @@ func claimDir(dir string) (string, error) {
 	return dir, nil
 }
 
+// claim takes the folder and the ports. If the ports can't be had, nothing is left in a folder that was new.
 func (b *Bed) claim() error {
+	fresh := b.layout.unused()
 	if err := b.layout.prepare(); err != nil {
 		return err
 	}
@@ -89,6 +91,9 @@ func (b *Bed) claim() error {
 		return err
 	}
 	if b.ports, err = findPorts(b.options.BasePort); err != nil {
+		if fresh {
+			err = errors.Join(err, b.layout.clear())
+		}
 		return err
 	}
 	b.pki, err = pki.Open(b.layout.data("pki"))

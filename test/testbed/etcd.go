@@ -47,6 +47,9 @@ func (b *Bed) etcdConfig() (*embed.Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := b.layout.privateLog("etcd"); err != nil {
+		return nil, err
+	}
 	tls := transport.TLSInfo{
 		CertFile: pair.CertFile, KeyFile: pair.KeyFile, TrustedCAFile: b.pki.CAFile(pki.Etcd), ClientCertAuth: true,
 	}

@@ -3,6 +3,7 @@ package testbed_test
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -18,6 +19,7 @@ func TestTheTestBedWithoutKrop(t *testing.T) {
 	first := start(t, options)
 	t.Run("UsersRuleTheirWorkspaceAndNothingElse", func(t *testing.T) { usersRuleTheirWorkspace(t, first) })
 	t.Run("KcpAndTheHostKnowOnlyTheirOwnUsers", func(t *testing.T) { serversKnowTheirUsers(t, first) })
+	t.Run("LogsAreTheOwnersAlone", func(t *testing.T) { privateLogs(t, first) })
 	t.Run("AFolderIsTakenWhileItsTestBedRuns", func(t *testing.T) { folderIsTaken(t, options) })
 	for _, user := range []testbed.User{testbed.Consumer, testbed.Host} {
 		run(t, first, user, "create", "configmap", "kept")
@@ -56,12 +58,27 @@ func serversKnowTheirUsers(t *testing.T, bed *testbed.Bed) {
 }
 
 func folderIsTaken(t *testing.T, options testbed.Options) {
+	var inUse *testbed.InUseError
 	if bed, err := testbed.Start(t.Context(), options); err == nil {
 		t.Errorf("a second test bed runs in %s", options.Dir)
 		_ = bed.Stop()
+	} else if !errors.As(err, &inUse) {
+		t.Errorf("a second test bed is refused for %v", err)
 	}
-	if err := testbed.RemoveData(options.Dir); err == nil {
-		t.Error("data was removed under a test bed that runs")
+	if err := testbed.RemoveData(options.Dir); !errors.As(err, &inUse) {
+		t.Errorf("data is removed under a test bed that runs: %v", err)
+	}
+}
+
+func privateLogs(t *testing.T, bed *testbed.Bed) {
+	logs, err := filepath.Glob(filepath.Join(bed.Dir(), "logs", "*"))
+	if err != nil || len(logs) == 0 {
+		t.Fatalf("no logs, %v", err)
+	}
+	for _, log := range logs {
+		if info, err := os.Stat(log); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s is %s, %v", log, info.Mode(), err)
+		}
 	}
 }
 
@@ -72,9 +89,13 @@ func TestAPortThatIsTakenIsNamed(t *testing.T) {
 	}
 	defer func() { _ = listener.Close() }()
 	port := listener.Addr().(*net.TCPAddr).Port
-	_, err = testbed.Start(t.Context(), testbed.Options{BasePort: port, WithoutKrop: true})
+	dir := filepath.Join(t.TempDir(), "new")
+	_, err = testbed.Start(t.Context(), testbed.Options{Dir: dir, BasePort: port, WithoutKrop: true})
 	if err == nil || !strings.Contains(err.Error(), fmt.Sprint(port)) {
 		t.Errorf("error is %v", err)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the folder of a start that was refused is left: %v", err)
 	}
 }
 
