@@ -104,8 +104,12 @@ func TestHeldExportIsForgottenOnceServed(t *testing.T) {
 	if _, served := catalog.Lookup(key); served || !catalog.Held(key) {
 		t.Error("a held export must be known and not served")
 	}
+	catalog.Await(key)
+	if catalog.Awaited() != 1 {
+		t.Error("not awaited")
+	}
 	catalog.Set(&Served{Export: key})
-	if _, served := catalog.Lookup(key); !served || catalog.Held(key) {
+	if _, served := catalog.Lookup(key); !served || catalog.Held(key) || catalog.Awaited() != 0 {
 		t.Error("a served export is held no more")
 	}
 	catalog.Remove(key)

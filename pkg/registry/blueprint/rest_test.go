@@ -209,6 +209,18 @@ func TestBlueprintThatCannotBeLoadedIsHeldAndNotForgotten(t *testing.T) {
 	}
 }
 
+// TestBlueprintWithoutStorageIsHeld would be answered with 404 otherwise, which kcp's garbage collector takes
+// for proof that all owners are gone.
+func TestBlueprintWithoutStorageIsHeld(t *testing.T) {
+	s := start(t)
+	s.create(t, widgets)
+	s.catalog.Remove(export) // as after a restart
+	s.storeErr = errors.New("etcd is away")
+	if err := s.ensure(t); err == nil || !s.catalog.Held(export) {
+		t.Errorf("%v, held %v", err, s.catalog.Held(export))
+	}
+}
+
 func TestServingIsKnownWithTheFirstBinding(t *testing.T) {
 	s := start(t)
 	s.create(t, widgets)
@@ -340,6 +352,7 @@ type setup struct {
 	loop       *loop
 	routing    *routing
 	schemasErr error
+	storeErr   error
 	claimErrs  func(at func(v1alpha1.NodeID) *field.Path) field.ErrorList
 	dryRun     []string
 }
@@ -356,14 +369,17 @@ func start(t *testing.T) *setup {
 		t.Fatal(err)
 	}
 	t.Cleanup(backend.Close)
-	newStore := func(k *kind.Kind, export v1alpha1.ExportKey) (*kind.Store, error) {
-		return kind.NewStore(k, kind.StoreOptions{
-			Backend: backend, ExportCluster: export.Cluster, Allowed: []string{v1alpha1.AnnotationForceDelete},
-		})
-	}
 	s := &setup{
 		ctx:     genericapirequest.WithNamespace(etcd.WithCluster(t.Context(), provider), ""),
 		catalog: &registry.Catalog{}, publisher: &publisher{}, loop: &loop{serving: map[v1alpha1.ExportKey]bool{}}, routing: &routing{},
+	}
+	newStore := func(k *kind.Kind, export v1alpha1.ExportKey) (*kind.Store, error) {
+		if s.storeErr != nil {
+			return nil, s.storeErr
+		}
+		return kind.NewStore(k, kind.StoreOptions{
+			Backend: backend, ExportCluster: export.Cluster, Allowed: []string{v1alpha1.AnnotationForceDelete},
+		})
 	}
 	s.main = s.newMain(t, newStore)
 	return s
