@@ -49,6 +49,10 @@ func (k *krop) serveBlueprints(ctx context.Context) error {
 		}
 	})
 	defer unsubscribe()
+	k.published.subscribe(func(export v1alpha1.ExportKey, name string) {
+		blueprints.Enqueue(v1alpha1.InstanceKey{Export: home, Cluster: export.Cluster, Name: name})
+	})
+	defer k.published.close()
 	return blueprints.Run(ctx)
 }
 

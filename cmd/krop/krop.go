@@ -34,11 +34,13 @@ type krop struct {
 	offering *blueprint.Offering
 	routing  *publish.Prover
 	resync   time.Duration // of blueprints
+
+	published *published
 }
 
 // assemble makes the parts. It starts nothing.
 func assemble(config *apiserver.Config, storage *storage, kcp *kcp) *krop {
-	k := &krop{storage: storage, kcp: kcp, catalog: &registry.Catalog{}, locks: &registry.Locks{}, resync: config.Options.Resync}
+	k := &krop{storage: storage, kcp: kcp, catalog: &registry.Catalog{}, locks: &registry.Locks{}, resync: config.Options.Resync, published: newPublished(kcp.planes)}
 	composer := compose.New(kcp.planes, compose.Options{})
 	k.leases = leasesOf(storage)
 	k.loop = gc.New(gc.Config{
@@ -54,7 +56,7 @@ func assemble(config *apiserver.Config, storage *storage, kcp *kcp) *krop {
 		Schemas: blueprint.PlaneSchemas(kcp.planes), Claims: kcp.publisher.Claims, Limits: kro.Limits{},
 	}
 	k.offering = &blueprint.Offering{
-		Catalog: k.catalog, Storage: builder, Publisher: kcp.publisher, Loop: followed{k.loop, kcp},
+		Catalog: k.catalog, Storage: builder, Publisher: kcp.publisher, Loop: followed{k.loop, kcp, k.published},
 	}
 	k.routing = &publish.Prover{Bindings: kcp.bindings, Routes: kcp.routes}
 	return k
@@ -85,13 +87,15 @@ func (k *krop) reviewConfig(ctx context.Context, export v1alpha1.ExportKey, clus
 
 // followed starts and stops, with the loop over an export's instances, following who has bound it.
 type followed struct {
-	loop *gc.Loop
-	kcp  *kcp
+	loop      *gc.Loop
+	kcp       *kcp
+	published *published
 }
 
 // Serve implements blueprint.Loop.
 func (f followed) Serve(export v1alpha1.ExportKey, program *engine.Program, records *registry.Records) error {
 	f.loop.Serve(export, program, records)
+	f.published.watch(export, program.Blueprint)
 	if err := f.kcp.bindings.Track(export); err != nil {
 		return fmt.Errorf("following the bindings of %s: %w", export.Name, err)
 	}
@@ -101,6 +105,7 @@ func (f followed) Serve(export v1alpha1.ExportKey, program *engine.Program, reco
 // Stop implements blueprint.Loop. An export of the same name may come again, elsewhere and unproven.
 func (f followed) Stop(export v1alpha1.ExportKey) {
 	f.loop.Stop(export)
+	f.published.unwatch(export)
 	f.kcp.bindings.Untrack(export)
 	f.kcp.routes.Forget(export)
 	f.kcp.endpoints.Forget(export)

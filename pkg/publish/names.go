@@ -55,3 +55,9 @@ func digest(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:16])
 }
+
+// Watched are the kinds of published objects that somebody might take away: an export and its endpoint slice,
+// which have the export's name and carry the blueprint's label.
+func Watched() []schema.GroupVersionResource {
+	return []schema.GroupVersionResource{apiExports.WithVersion("v1alpha2"), endpointSlices}
+}
