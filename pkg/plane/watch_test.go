@@ -4,11 +4,13 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
@@ -169,5 +171,25 @@ func eventually(t *testing.T, holds func() bool) {
 		if time.Now().After(end) {
 			t.Fatal("did not happen in time")
 		}
+	}
+}
+
+// TestWatchOfAnExportThatNobodyHasBoundIsQuiet counts what is reported as an error.
+func TestWatchOfAnExportThatNobodyHasBoundIsQuiet(t *testing.T) {
+	var reported atomic.Int32
+	before := utilruntime.ErrorHandlers
+	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{func(context.Context, error, string, ...any) { reported.Add(1) }}
+	t.Cleanup(func() { utilruntime.ErrorHandlers = before })
+	set, err := plane.New(plane.Config{Kcp: server.Admin, Endpoints: endpoint{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := set.Watch(ctx, v1alpha1.TargetConsumer, export, "b", configMaps, func(watch.EventType, *unstructured.Unstructured) {}); err != nil {
+		t.Error(err)
+	}
+	if reported.Load() > 0 {
+		t.Errorf("%d errors", reported.Load())
 	}
 }
