@@ -3,12 +3,14 @@ package kro
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -304,4 +306,27 @@ func TestProgramsArePlannedConcurrently(t *testing.T) {
 		})
 	}
 	wait.Wait()
+}
+
+// TestErrorsOfDeepTypesTakeNoLonger: to look at a field is not to unfold all that its type is made of.
+func TestErrorsOfDeepTypesTakeNoLonger(t *testing.T) {
+	const depth = 100
+	var fields, types []string
+	for i := range depth {
+		fields = append(fields, fmt.Sprintf(`"f%d":"T%d | minimum=x"`, i, i))
+		types = append(types, fmt.Sprintf(`"T%d":{"next":"T%d","other":"string"}`, i, i+1))
+	}
+	types = append(types, fmt.Sprintf(`"T%d":"string"`, depth))
+	blueprint := chain(1)
+	blueprint.Spec.Schema.Spec.Raw = []byte("{" + strings.Join(fields, ",") + "}")
+	blueprint.Spec.Schema.Types.Raw = []byte("{" + strings.Join(types, ",") + "}")
+	c := newCompilation(blueprint, kindsForTest(t), Limits{})
+	start := time.Now()
+	c.checkStructure()
+	if len(c.errs) != depth {
+		t.Errorf("got %d errors, want %d: %v", len(c.errs), depth, c.errs.ToAggregate())
+	}
+	if took := time.Since(start); took > time.Second {
+		t.Errorf("took %s", took)
+	}
 }

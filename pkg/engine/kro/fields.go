@@ -152,11 +152,12 @@ func (s *simpleSchema) knownTypes() string {
 	return "a type of spec.schema.types: " + strings.Join(names, ", ")
 }
 
-// schemaOf is the schema of one field, given the types that were looked at.
+// schemaOf is the schema of one field, as far as markers depend on it: the author's objects have no
+// fields in it, since they can be large and every field has its own.
 func (s *simpleSchema) schemaOf(text string) (*apiextensionsv1.JSONSchemaProps, error) {
 	const only = "v"
 	types := make(map[string]any)
-	s.collectSound(text, types)
+	s.outline(text, types)
 	parent, err := simpleschema.ToOpenAPISpec(map[string]any{only: text}, types)
 	if err != nil {
 		return nil, err
@@ -165,16 +166,26 @@ func (s *simpleSchema) schemaOf(text string) (*apiextensionsv1.JSONSchemaProps, 
 	return &out, nil
 }
 
-// collectSound collects the types that a field is made of, and those that these are made of.
-func (s *simpleSchema) collectSound(tree any, into map[string]any) {
-	for _, name := range typesIn(tree) {
+// outline collects the types that a field is made of.
+func (s *simpleSchema) outline(text string, into map[string]any) {
+	for _, name := range typesIn(text) {
 		if _, done := into[name]; done {
 			continue
 		}
-		into[name] = notUnderstood
-		if sound := s.soundTypes[name]; sound != nil {
-			into[name] = sound
-			s.collectSound(sound, into)
+		into[name] = "object"
+		if alias, ok := s.soundTypes[name].(string); ok {
+			into[name] = alias
+			s.outline(alias, into)
+		}
+	}
+}
+
+// collectUsed collects the types that fields are made of, and those that these are made of.
+func (s *simpleSchema) collectUsed(tree any, into map[string]bool) {
+	for _, name := range typesIn(tree) {
+		if !into[name] {
+			into[name] = true
+			s.collectUsed(s.soundTypes[name], into)
 		}
 	}
 }
@@ -190,11 +201,11 @@ func (s *simpleSchema) schema() (*apiextensionsv1.JSONSchemaProps, error) {
 
 // unusedTypes is an object with a field for each type that the spec isn't made of; nil if there are none.
 func (s *simpleSchema) unusedTypes() *apiextensionsv1.JSONSchemaProps {
-	used := make(map[string]any)
-	s.collectSound(s.soundFields, used)
+	used := make(map[string]bool)
+	s.collectUsed(s.soundFields, used)
 	unused := make(map[string]any)
 	for name := range s.soundTypes {
-		if _, found := used[name]; !found {
+		if !used[name] {
 			unused[name] = name
 		}
 	}
