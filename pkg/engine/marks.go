@@ -92,9 +92,10 @@ func (n naming) mark(node *Node, object *unstructured.Unstructured) {
 
 // owns says whether Kubernetes lets the instance be the object's owner: in the same workspace, and
 // in the same namespace unless the instance has none. Elsewhere the garbage collector would take the
-// owner for gone and delete the child.
+// owner for gone and delete the child. It would also delete, once the consumer has unbound the
+// instance's kind, a child that is to outlive its instance: such a child has no owner.
 func (n naming) owns(node *Node, object *unstructured.Unstructured) bool {
-	if node.Target != v1alpha1.TargetConsumer || n.instance.GetUID() == "" {
+	if node.Target != v1alpha1.TargetConsumer || node.DeletionPolicy == v1alpha1.DeletionOrphan || n.instance.GetUID() == "" {
 		return false
 	}
 	namespace := n.instance.GetNamespace()

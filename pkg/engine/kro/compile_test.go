@@ -217,11 +217,32 @@ func TestNothingIsMissingQuietly(t *testing.T) {
 func TestTooMuchIsRefusedAtOnce(t *testing.T) {
 	for name, blueprint := range map[string]*v1alpha1.ResourceGraphDefinition{
 		"5000 resources": chain(5000), "more expressions than allowed": manyExpressions(),
+		"types that unfold to billions of fields": manyFields(),
 	} {
 		if _, errs := Compile(blueprint, testExport, kindsForTest(t), Limits{}); len(errs) != 1 {
 			t.Errorf("%s: got %d errors, expected one", name, len(errs))
 		}
 	}
+}
+
+// manyFields is twelve types, each with eight fields of the next one.
+func manyFields() *v1alpha1.ResourceGraphDefinition {
+	const levels, width = 12, 8
+	types := map[string]any{fmt.Sprintf("T%d", levels): map[string]any{"leaf": "string"}}
+	for level := range levels {
+		next := map[string]any{}
+		for i := range width {
+			next[fmt.Sprintf("f%d", i)] = fmt.Sprintf("[]T%d", level+1)
+		}
+		types[fmt.Sprintf("T%d", level)] = next
+	}
+	blueprint := chain(1)
+	var err error
+	if blueprint.Spec.Schema.Types.Raw, err = json.Marshal(types); err != nil {
+		panic(err)
+	}
+	blueprint.Spec.Schema.Spec.Raw = []byte(`{"a": "T0"}`)
+	return blueprint
 }
 
 func manyExpressions() *v1alpha1.ResourceGraphDefinition {

@@ -8,6 +8,8 @@ type Limits struct {
 	Collection int
 	// Dimensions is how many axes one forEach may have.
 	Dimensions int
+	// SchemaFields is how many fields the published kind may have, with all types put in.
+	SchemaFields int
 	// PlanCost is what all expressions of one plan may cost together; see ExpressionCost.
 	PlanCost int
 }
@@ -34,6 +36,9 @@ func (l Limits) withDefaults() Limits {
 	}
 	if l.Dimensions == 0 {
 		l.Dimensions = DefaultDimensions
+	}
+	if l.SchemaFields == 0 {
+		l.SchemaFields = DefaultSchemaFields
 	}
 	if l.PlanCost == 0 {
 		l.PlanCost = DefaultPlanCost

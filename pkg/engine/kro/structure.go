@@ -46,6 +46,9 @@ func (c *compilation) checkSize() bool {
 		c.refuse(field.TooMany(path, len(c.resources), c.limits.Resources))
 		return false
 	}
+	if !c.checkExpansion() {
+		return false
+	}
 	count := 0
 	if c.spec.Schema != nil {
 		count = expressionsIn(c.spec.Schema.Status.Raw)

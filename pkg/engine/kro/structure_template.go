@@ -54,13 +54,28 @@ func (c *compilation) literal(r *resource, name string) string {
 	return text
 }
 
-// ownedPrefixes start labels and annotations that templates can't set.
-var ownedPrefixes = []string{v1alpha1.Prefix, metadata.KROPrefix, metadata.InternalKROPrefix}
+// ownedPrefixes start labels and annotations that templates can't set: krop's and kro's own, and those by
+// which kcp knows where an object is and who may see it.
+var ownedPrefixes = []string{
+	v1alpha1.Prefix, metadata.KROPrefix, metadata.InternalKROPrefix, v1alpha1.AnnotationCluster, "claimed.internal.apis.kcp.io/",
+}
+
+// serverFields are metadata that API servers set, or that krop has to: with one of them in a template, the
+// real write would fail although the dry-run had passed, or be undone and repeated for ever.
+var serverFields = []string{
+	"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generateName", "generation",
+	"managedFields", "ownerReferences", "resourceVersion", "selfLink", "uid",
+}
 
 func (c *compilation) checkMetadata(r *resource, path *field.Path) {
 	meta, _ := r.object["metadata"].(map[string]any)
 	if name, ok := meta["name"].(string); !ok || name == "" {
 		c.refuse(field.Required(path.Child("name"), c.about(r, "", "children are found by their names")))
+	}
+	for _, name := range serverFields {
+		if _, found := meta[name]; found {
+			c.refuse(field.Forbidden(path.Child(name), c.about(r, "", "templates can't set it: the API server or krop does")))
+		}
 	}
 	for _, kind := range []string{"labels", "annotations"} {
 		marks, _ := meta[kind].(map[string]any)
