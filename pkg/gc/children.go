@@ -29,6 +29,7 @@ type children struct {
 	kind     *served
 	listed   atomic.Bool   // the instances are known
 	waking   atomic.Bool   // quiet watches are to start anew
+	listing  atomic.Bool   // watches of shared planes are to list anew
 	needLook chan struct{} // holds one token while there is something to look at
 	watches  map[source]*childWatch
 	running  sync.WaitGroup
@@ -38,8 +39,14 @@ type children struct {
 
 // childWatch is the watch of one source.
 type childWatch struct {
-	cancel context.CancelFunc
-	heard  atomic.Bool // it has delivered something, so it works
+	end    context.CancelFunc
+	before context.CancelFunc // ends the watch that this one replaces
+	heard  atomic.Bool        // it has delivered something, so it works
+}
+
+func (w *childWatch) cancel() {
+	w.before()
+	w.end()
 }
 
 func newChildren(kind *served) *children {
@@ -62,6 +69,12 @@ func (c *children) begin() {
 // anew it could not tell what was deleted meanwhile.
 func (c *children) wake() {
 	c.waking.Store(true)
+	c.reconsider()
+}
+
+// listAnew has the children on shared planes told of once more.
+func (c *children) listAnew() {
+	c.listing.Store(true)
 	c.reconsider()
 }
 
@@ -105,9 +118,14 @@ func (c *children) look(ctx context.Context) {
 			delete(c.watches, s)
 		}
 	}
+	listing := c.listing.Swap(false)
 	for s := range needed {
-		if _, ok := c.watches[s]; !ok {
-			c.watches[s] = c.start(ctx, s)
+		running, ok := c.watches[s]
+		switch {
+		case !ok:
+			c.watches[s] = c.start(ctx, s, func() {})
+		case listing && s.target != v1alpha1.TargetConsumer && running.heard.Load():
+			c.watches[s] = c.start(ctx, s, running.end)
 		}
 	}
 }
@@ -124,13 +142,17 @@ func (c *children) needed() map[source]struct{} {
 	return all
 }
 
-func (c *children) start(ctx context.Context, s source) *childWatch {
-	ctx, cancel := context.WithCancel(ctx)
-	w := &childWatch{cancel: cancel}
+// start watches a source. Once the watch has delivered something, or when it ends, it ends the one before: until then
+// that one tells what is deleted.
+func (c *children) start(ctx context.Context, s source, before context.CancelFunc) *childWatch {
+	ctx, end := context.WithCancel(ctx)
+	w := &childWatch{end: end, before: before}
 	program, _ := c.kind.current()
 	label := engine.BlueprintLabel(program.Blueprint)
 	handle := func(event watch.EventType, child *unstructured.Unstructured) {
-		w.heard.Store(true)
+		if !w.heard.Swap(true) {
+			before()
+		}
 		c.childChanged(s, event, child)
 	}
 	c.running.Go(func() {

@@ -53,10 +53,10 @@ type Bindings interface {
 	// Subscribe calls changed whenever a binding of an export appears, changes or was seen to go, from
 	// now on. changed does not block.
 	Subscribe(changed func(export v1alpha1.ExportKey, cluster logicalcluster.Name, bound bool))
-	// HasBinding says whether the cluster has a binding to the export, whatever its phase: one that is not Bound
-	// yet, or is being deleted, is one. known is false unless that is certain: "has none" must rest on
+	// Holders are the clusters that have a binding to the export, whatever its phase: one that is not Bound
+	// yet, or is being deleted, is one. known is false unless they are certainly all: that must rest on
 	// a consistent read that succeeded and covers every shard, never on an error, on lost rights or on a cache.
-	HasBinding(ctx context.Context, export v1alpha1.ExportKey, cluster logicalcluster.Name) (has, known bool)
+	Holders(ctx context.Context, export v1alpha1.ExportKey) (holders sets.Set[logicalcluster.Name], known bool)
 }
 
 // Ownership divides the consumer clusters among replicas. Implementations are safe for concurrent use.
@@ -79,6 +79,6 @@ type unknownBindings struct{}
 
 func (unknownBindings) Subscribe(func(v1alpha1.ExportKey, logicalcluster.Name, bool)) {}
 
-func (unknownBindings) HasBinding(context.Context, v1alpha1.ExportKey, logicalcluster.Name) (has, known bool) {
-	return false, false
+func (unknownBindings) Holders(context.Context, v1alpha1.ExportKey) (holders sets.Set[logicalcluster.Name], known bool) {
+	return nil, false
 }

@@ -45,6 +45,8 @@ type memory struct {
 	locked   map[v1alpha1.InstanceKey]chan struct{}
 	failUIDs error
 	reads    int // of UIDs
+	// granted and refused count what became of attempts to lock.
+	granted, refused int
 }
 
 var _ Instances = &memory{}
@@ -181,10 +183,24 @@ func (m *memory) Lock(ctx context.Context, key v1alpha1.InstanceKey) (func(), er
 	m.mutex.Unlock()
 	select {
 	case lock <- struct{}{}:
+		m.count(&m.granted)
 		return func() { <-lock }, nil
 	case <-ctx.Done():
+		m.count(&m.refused)
 		return nil, ctx.Err()
 	}
+}
+
+func (m *memory) count(what *int) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	*what++
+}
+
+func (m *memory) counted(what *int) int {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	return *what
 }
 
 // instance is one as a request would have stored it.
@@ -253,10 +269,11 @@ type sources struct {
 	mutex  sync.Mutex
 	open   map[source]func(watch.EventType, *unstructured.Unstructured)
 	starts map[source]int
+	ends   map[source]int
 }
 
 func newSources() *sources {
-	return &sources{open: map[source]func(watch.EventType, *unstructured.Unstructured){}, starts: map[source]int{}}
+	return &sources{open: map[source]func(watch.EventType, *unstructured.Unstructured){}, starts: map[source]int{}, ends: map[source]int{}}
 }
 
 func (s *sources) Watch(ctx context.Context, target v1alpha1.Target, _ v1alpha1.ExportKey, _ string, gvr schema.GroupVersionResource, handle func(watch.EventType, *unstructured.Unstructured)) error {
@@ -264,11 +281,15 @@ func (s *sources) Watch(ctx context.Context, target v1alpha1.Target, _ v1alpha1.
 	s.mutex.Lock()
 	s.open[of] = handle
 	s.starts[of]++
+	start := s.starts[of]
 	s.mutex.Unlock()
 	<-ctx.Done()
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	delete(s.open, of)
+	if s.starts[of] == start {
+		delete(s.open, of)
+	}
+	s.ends[of]++
 	return nil
 }
 
@@ -276,6 +297,12 @@ func (s *sources) started(of source) int {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	return s.starts[of]
+}
+
+func (s *sources) ended(of source) int {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.ends[of]
 }
 
 func (s *sources) isOpen(of source) bool {
@@ -340,6 +367,12 @@ func (s *shared) Delete(_ context.Context, object plane.Object, uid types.UID) e
 	return nil
 }
 
+func (s *shared) wasDeleted() []string {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return slices.Clone(s.deleted)
+}
+
 func (s *shared) has(name string) bool {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -355,25 +388,47 @@ func (s *shared) has(name string) bool {
 type bindings struct {
 	mutex   sync.Mutex
 	changed func(v1alpha1.ExportKey, logicalcluster.Name, bool)
-	state   map[logicalcluster.Name]bool // absent: unknown
+	bound   sets.Set[logicalcluster.Name]
+	unknown bool // nothing can be known
+	reads   int
 }
 
 func (b *bindings) Subscribe(changed func(v1alpha1.ExportKey, logicalcluster.Name, bool)) {
 	b.changed = changed
 }
 
-func (b *bindings) HasBinding(_ context.Context, _ v1alpha1.ExportKey, cluster logicalcluster.Name) (bound, known bool) {
+func (b *bindings) Holders(context.Context, v1alpha1.ExportKey) (holders sets.Set[logicalcluster.Name], known bool) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
-	bound, known = b.state[cluster]
-	return bound, known
+	b.reads++
+	if b.unknown {
+		return nil, false
+	}
+	return b.bound.Clone(), true
 }
 
 func (b *bindings) set(cluster logicalcluster.Name, bound bool) {
 	b.mutex.Lock()
-	b.state[cluster] = bound
+	b.unknown = false
+	b.bound.Delete(cluster)
+	if bound {
+		b.bound.Insert(cluster)
+	}
 	b.mutex.Unlock()
 	b.changed(testExport, cluster, bound)
+}
+
+func (b *bindings) asked() int {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	return b.reads
+}
+
+// known says that from now on the bindings are certainly those that are set.
+func (b *bindings) known() {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	b.unknown = false
 }
 
 func run(t *testing.T, l *Loop) {

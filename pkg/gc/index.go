@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
 )
@@ -42,11 +43,17 @@ type index struct {
 
 	mutex     sync.RWMutex
 	instances map[types.UID]entry
+	byCluster map[unique.Handle[string]]sets.Set[types.UID]
 	sets      map[string]*sourceSet
 }
 
 func newIndex(export v1alpha1.ExportKey) *index {
-	return &index{export: export, instances: map[types.UID]entry{}, sets: map[string]*sourceSet{}}
+	return &index{
+		export:    export,
+		instances: map[types.UID]entry{},
+		byCluster: map[unique.Handle[string]]sets.Set[types.UID]{},
+		sets:      map[string]*sourceSet{},
+	}
 }
 
 func (x *index) key(e entry) v1alpha1.InstanceKey {
@@ -76,6 +83,10 @@ func (x *index) put(instance *unstructured.Unstructured) (key v1alpha1.InstanceK
 		sourcesChanged = true
 	}
 	x.instances[uid] = e
+	if x.byCluster[e.cluster] == nil {
+		x.byCluster[e.cluster] = sets.New[types.UID]()
+	}
+	x.byCluster[e.cluster].Insert(uid)
 	return x.key(e), sourcesChanged
 }
 
@@ -110,13 +121,19 @@ func (x *index) remove(uid types.UID) (sourcesChanged bool) {
 		return false
 	}
 	delete(x.instances, uid)
+	inCluster := x.byCluster[e.cluster]
+	if inCluster.Delete(uid); len(inCluster) == 0 {
+		delete(x.byCluster, e.cluster)
+	}
 	return x.leave(e.set)
 }
 
 // removeKey forgets whatever is known under a name of which storage says that there is nothing.
 func (x *index) removeKey(key v1alpha1.InstanceKey) {
-	for _, uid := range x.uids(func(k v1alpha1.InstanceKey) bool { return k == key }) {
-		x.remove(uid)
+	for _, uid := range x.uidsIn(key.Cluster) {
+		if known, ok := x.find(uid); ok && known == key {
+			x.remove(uid)
+		}
 	}
 }
 
@@ -144,28 +161,30 @@ func (x *index) keys(match func(v1alpha1.InstanceKey) bool) []v1alpha1.InstanceK
 	return keys
 }
 
-func (x *index) uids(match func(v1alpha1.InstanceKey) bool) []types.UID {
+// uidsIn are the instances of one cluster.
+func (x *index) uidsIn(cluster logicalcluster.Name) []types.UID {
 	x.mutex.RLock()
 	defer x.mutex.RUnlock()
-	var uids []types.UID
-	for uid, e := range x.instances {
-		if match(x.key(e)) {
-			uids = append(uids, uid)
-		}
+	return x.byCluster[unique.Make(cluster.String())].UnsortedList()
+}
+
+// keysIn are the names of the instances of one cluster.
+func (x *index) keysIn(cluster logicalcluster.Name) []v1alpha1.InstanceKey {
+	x.mutex.RLock()
+	defer x.mutex.RUnlock()
+	var keys []v1alpha1.InstanceKey
+	for uid := range x.byCluster[unique.Make(cluster.String())] {
+		keys = append(keys, x.key(x.instances[uid]))
 	}
-	return uids
+	return keys
 }
 
 // clusters are the consumer clusters that have instances, each once.
 func (x *index) clusters() []logicalcluster.Name {
 	x.mutex.RLock()
 	defer x.mutex.RUnlock()
-	all := map[unique.Handle[string]]struct{}{}
-	for _, e := range x.instances {
-		all[e.cluster] = struct{}{}
-	}
-	names := make([]logicalcluster.Name, 0, len(all))
-	for cluster := range all {
+	names := make([]logicalcluster.Name, 0, len(x.byCluster))
+	for cluster := range x.byCluster {
 		names = append(names, logicalcluster.Name(cluster.Value()))
 	}
 	return names

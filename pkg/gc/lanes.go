@@ -17,6 +17,7 @@ const eventsPerBackground = 8
 // of changes delays the others by one pass at most. It is called under the workqueue's lock.
 type lanes struct {
 	urgent     func(v1alpha1.InstanceKey) bool
+	taken      func() // is called for each key that leaves
 	events     *lane
 	background *lane
 	in         map[v1alpha1.InstanceKey]*lane // the lane in which a key waits
@@ -25,8 +26,8 @@ type lanes struct {
 
 var _ workqueue.Queue[v1alpha1.InstanceKey] = &lanes{}
 
-func newLanes(urgent func(v1alpha1.InstanceKey) bool) *lanes {
-	return &lanes{urgent: urgent, events: newLane(), background: newLane(), in: map[v1alpha1.InstanceKey]*lane{}}
+func newLanes(urgent func(v1alpha1.InstanceKey) bool, taken func()) *lanes {
+	return &lanes{urgent: urgent, taken: taken, events: newLane(), background: newLane(), in: map[v1alpha1.InstanceKey]*lane{}}
 }
 
 // Len implements workqueue.Queue.
@@ -68,6 +69,7 @@ func (l *lanes) Pop() v1alpha1.InstanceKey {
 		l.served = 0
 	}
 	delete(l.in, key)
+	l.taken()
 	return key
 }
 

@@ -23,7 +23,7 @@ func popAll(l *lanes) []string {
 }
 
 func TestClustersTakeTurns(t *testing.T) {
-	l := newLanes(func(v1alpha1.InstanceKey) bool { return true })
+	l := newLanes(func(v1alpha1.InstanceKey) bool { return true }, func() {})
 	for _, name := range []string{"big1", "big2", "big3"} {
 		l.Push(keyOf("big", name))
 	}
@@ -34,7 +34,7 @@ func TestClustersTakeTurns(t *testing.T) {
 }
 
 func TestEventsGoBeforeBackgroundWorkWhichStillGetsItsShare(t *testing.T) {
-	l := newLanes(func(key v1alpha1.InstanceKey) bool { return key.Name[0] == 'e' })
+	l := newLanes(func(key v1alpha1.InstanceKey) bool { return key.Name[0] == 'e' }, func() {})
 	for i := range 2 {
 		l.Push(keyOf("c", "b"+strconv.Itoa(i)))
 	}
@@ -50,7 +50,7 @@ func TestEventsGoBeforeBackgroundWorkWhichStillGetsItsShare(t *testing.T) {
 
 func TestAnEventMovesAKeyOutOfTheBackground(t *testing.T) {
 	urgent := map[string]bool{}
-	l := newLanes(func(key v1alpha1.InstanceKey) bool { return urgent[key.Name] })
+	l := newLanes(func(key v1alpha1.InstanceKey) bool { return urgent[key.Name] }, func() {})
 	for _, name := range []string{"a", "b", "c"} {
 		l.Push(keyOf("c", name))
 	}

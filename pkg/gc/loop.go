@@ -20,14 +20,14 @@ type Loop struct {
 	seen   *seen
 	strays *strays
 
-	households households
+	doubts *doubts
 
 	mutex   sync.Mutex
 	kinds   map[v1alpha1.ExportKey]*served
 	running context.Context // watches run under it; nil before Run and after its end
 	watches sync.WaitGroup
 
-	busy     atomic.Int64 // passes that run now
+	busy     atomic.Int64 // keys that workers have
 	progress atomic.Int64 // when a pass last began or ended, in nanoseconds since 1970
 }
 
@@ -35,13 +35,13 @@ type Loop struct {
 func New(config Config) *Loop {
 	registerMetrics()
 	l := &Loop{
-		config:     config.withDefaults(),
-		queue:      newQueue(),
-		seen:       newSeen(),
-		strays:     newStrays(),
-		households: newHouseholds(),
-		kinds:      map[v1alpha1.ExportKey]*served{},
+		config: config.withDefaults(),
+		seen:   newSeen(),
+		doubts: newDoubts(),
+		kinds:  map[v1alpha1.ExportKey]*served{},
 	}
+	l.queue = newQueue(func() { l.busy.Add(1) })
+	l.strays = newStrays(func(cluster logicalcluster.Name) bool { return l.config.Ownership.Owns(cluster) })
 	l.progressed()
 	l.config.Bindings.Subscribe(l.bindingChanged)
 	l.config.Ownership.Subscribe(l.gained)
@@ -64,7 +64,7 @@ func (l *Loop) Run(ctx context.Context) {
 
 	<-ctx.Done()
 	l.queue.ShutDown()
-	l.households.ShutDown()
+	l.doubts.ShutDown()
 	workers.Wait()
 	l.stopWatches()
 }
@@ -113,6 +113,7 @@ func (l *Loop) Stop(export v1alpha1.ExportKey) {
 	if kind, ok := l.kinds[export]; ok {
 		kind.stop()
 		delete(l.kinds, export)
+		l.strays.again() // those of the export are of no interest any more
 	}
 }
 
@@ -160,11 +161,16 @@ func (l *Loop) allKinds() []*served {
 	return kinds
 }
 
-// enqueue makes an instance due, if it is this replica's.
+// enqueue makes an instance due, if it is this replica's. An event ends its backoff: what a pass failed on may
+// be over, and if it isn't, that is soon to be tried again.
 func (l *Loop) enqueue(key v1alpha1.InstanceKey, why reason) {
-	if l.config.Ownership.Owns(key.Cluster) {
-		l.queue.now(key, why)
+	if !l.config.Ownership.Owns(key.Cluster) {
+		return
 	}
+	if !why.background {
+		l.queue.settled(key)
+	}
+	l.queue.now(key, why)
 }
 
 // gained makes the instances due of clusters that have come to this replica.
@@ -173,5 +179,5 @@ func (l *Loop) gained(owns func(logicalcluster.Name) bool) {
 		kind.enqueueAll(routine, func(key v1alpha1.InstanceKey) bool { return owns(key.Cluster) })
 		kind.lookAtAllBindings()
 	}
-	l.strays.again()
+	l.listAnew() // strays of these clusters were somebody else's until now
 }

@@ -3,11 +3,14 @@ package gc
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
@@ -23,6 +26,8 @@ type bed struct {
 	sources  *sources
 	shared   *shared
 	bindings *bindings
+	// witnesses are instances that were stored so as to see something happen.
+	witnesses int
 }
 
 func newBed() *bed {
@@ -31,7 +36,7 @@ func newBed() *bed {
 		composer: &composer{},
 		sources:  newSources(),
 		shared:   &shared{objects: map[planeObject]*unstructured.Unstructured{}},
-		bindings: &bindings{state: map[cluster]bool{}},
+		bindings: &bindings{bound: sets.New[cluster](), unknown: true},
 	}
 	b.Loop = New(Config{
 		Composer: b.composer, Planes: b.shared, Sources: b.sources, Bindings: b.bindings, Resync: time.Hour,
@@ -47,13 +52,29 @@ func (b *bed) start(t *testing.T, program *engine.Program) {
 	b.Serve(testExport, program, b.stored)
 }
 
-// idle waits until nothing is queued and nothing runs.
+// idle waits until all events of instances have been taken up, and nothing is queued and nothing runs. That an
+// instance which is stored now has its pass shows the first: events come in order.
 func (b *bed) idle(t *testing.T) {
 	t.Helper()
-	eventually(t, "the loop is idle", func() bool {
-		time.Sleep(20 * time.Millisecond) // events that are on their way
-		return b.queue.Len() == 0 && b.busy.Load() == 0
+	b.idleIn(t, "witness")
+}
+
+// idleIn stores its witness in a cluster.
+func (b *bed) idleIn(t *testing.T, in string) {
+	t.Helper()
+	b.witnesses++
+	name := fmt.Sprint("witness", b.witnesses)
+	b.stored.put(instance(in, name, name))
+	eventually(t, "a witness has its pass", func() bool {
+		return slices.ContainsFunc(b.composer.passes(), func(pass string) bool { return strings.HasSuffix(pass, " "+name) })
 	})
+	b.quiet(t)
+}
+
+// quiet waits until nothing is queued and nothing runs.
+func (b *bed) quiet(t *testing.T) {
+	t.Helper()
+	eventually(t, "the loop is quiet", func() bool { return b.queue.Len() == 0 && b.busy.Load() == 0 })
 }
 
 func child(name, uid, resourceVersion, consumer, instanceUID string) *unstructured.Unstructured {
@@ -131,15 +152,16 @@ func TestARequestThatComposedSparesThePass(t *testing.T) {
 		t.Fatal(err)
 	}
 	created := b.stored.put(instance("c", "a", "1"))
-	time.Sleep(2 * lockPatience)
+	eventually(t, "a pass gives up waiting for the request", func() bool { return b.stored.counted(&b.stored.refused) > 0 })
 	_ = unstructured.SetNestedField(created.Object, "v1", "status", "composition", "revision")
 	composed := b.stored.put(created)
 	b.Composed(key, &compose.Result{Instance: composed, Plan: &engine.Plan{}}, nil)
+	before := b.stored.counted(&b.stored.granted)
 	unlock()
-	time.Sleep(2 * lockRetry)
+	eventually(t, "the loop comes back", func() bool { return b.stored.counted(&b.stored.granted) > before })
 	b.idle(t)
-	if passes := b.composer.passes(); len(passes) != 0 {
-		t.Errorf("passes after a request that did everything: %v", passes)
+	if passes := b.composer.count("v1 a"); passes != 0 {
+		t.Errorf("%d passes after a request that did everything", passes)
 	}
 
 	b.Composed(key, &compose.Result{Instance: composed, Err: errors.New("quota")}, nil)
@@ -241,7 +263,7 @@ func TestABusyInstanceDoesNotHoldAWorker(t *testing.T) {
 	}
 	b.stored.put(instance("c", "busy", "1"))
 	b.start(t, testProgram("v1"))
-	time.Sleep(lockPatience / 2)
+	eventually(t, "the worker waits for it", func() bool { return b.busy.Load() == 1 })
 	b.stored.put(instance("c", "free", "2"))
 	eventually(t, "another instance has its pass", func() bool { return b.composer.count("v1 free") == 1 })
 	unlock()
@@ -272,9 +294,10 @@ func TestASwappedProgramReachesEveryInstanceAndTheSameOneNone(t *testing.T) {
 	eventually(t, "what the last inventory has dropped isn't watched", func() bool { return !b.sources.isOpen(dropped) })
 
 	b.Stop(testExport)
+	b.quiet(t)
 	passes := len(b.composer.passes())
 	b.Enqueue(testKey("c", "a"))
-	b.idle(t)
+	b.quiet(t)
 	if len(b.composer.passes()) != passes {
 		t.Error("an instance of a kind that isn't served any more had a pass")
 	}
@@ -308,10 +331,7 @@ func TestTickTellsAHangFromHavingNothingToDo(t *testing.T) {
 	}
 	b.stored.put(instance("c", "a", "1"))
 	eventually(t, "the pass runs", func() bool { return len(b.composer.passes()) == 1 })
-	time.Sleep(100 * time.Millisecond)
-	if age := time.Since(b.Tick()); age < 90*time.Millisecond {
-		t.Errorf("the tick of a loop that hangs is %s old", age)
-	}
+	eventually(t, "the tick of a loop that hangs grows old", func() bool { return time.Since(b.Tick()) > 90*time.Millisecond })
 	close(hang)
 	b.idle(t)
 	if age := time.Since(b.Tick()); age > 10*time.Millisecond {
@@ -332,7 +352,7 @@ func TestOnlyOwnedClustersAreWorkedOn(t *testing.T) {
 	}
 	b.start(t, testProgram("v1"))
 	eventually(t, "the owned one has a pass", func() bool { return b.composer.count("v1 a") == 1 })
-	b.idle(t)
+	b.idleIn(t, "mine")
 	if b.composer.count("v1 b") != 0 {
 		t.Error("another replica's instance had a pass")
 	}
@@ -361,5 +381,28 @@ func TestResyncGoesOverEveryInstanceOncePerRound(t *testing.T) {
 	passes := len(b.composer.passes())
 	if passes > 20*6 {
 		t.Errorf("%d passes over 20 instances: a resync is more than one pass each", passes)
+	}
+}
+
+func TestAnEventEndsTheBackoffOfAFailingInstance(t *testing.T) {
+	b := newBed()
+	b.composer.apply = func(request compose.Request) (*compose.Result, error) {
+		if request.Instance.GetName() == "a" {
+			return nil, errors.New("exceeded quota")
+		}
+		return &compose.Result{Instance: request.Instance, Plan: &engine.Plan{}}, nil
+	}
+	b.stored.put(instance("c", "a", "1"))
+	b.start(t, testProgram("v1", secretNode))
+	of := source{v1alpha1.TargetProvider, testGVR}
+	eventually(t, "children are watched", func() bool { return b.sources.isOpen(of) })
+	key := testKey("c", "a")
+	eventually(t, "passes fail", func() bool { return b.queue.failures.NumRequeues(key) >= 3 })
+	before := b.composer.count("v1 a")
+	b.sources.tell(of, watch.Modified, child("s", "child", "7", "c", "1"))
+	eventually(t, "another pass", func() bool { return b.composer.count("v1 a") > before })
+	b.quiet(t)
+	if failures := b.queue.failures.NumRequeues(key); failures > 2 {
+		t.Errorf("the next try is that of failure %d", failures)
 	}
 }

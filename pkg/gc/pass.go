@@ -23,7 +23,6 @@ func (l *Loop) work(ctx context.Context) {
 		if shutdown {
 			return
 		}
-		l.busy.Add(1)
 		l.progressed()
 		l.takeUp(ctx, key)
 		l.queue.Done(key)

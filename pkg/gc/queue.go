@@ -21,13 +21,14 @@ type queue struct {
 	rechecks workqueue.TypedRateLimiter[v1alpha1.InstanceKey]
 }
 
-// newQueue has no limit over all keys: a burst is worked off as fast as there are workers, and only
+// newQueue makes a queue that calls taken for each key that a worker gets, before it is seen to have one less. It
+// has no limit over all keys: a burst is worked off as fast as there are workers, and only
 // keys that fail are slowed down, each by itself.
-func newQueue() *queue {
+func newQueue(taken func()) *queue {
 	reasons := newDue()
 	ordered := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[v1alpha1.InstanceKey]{
 		Name:  queueName,
-		Queue: newLanes(reasons.urgent),
+		Queue: newLanes(reasons.urgent, taken),
 	})
 	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[v1alpha1.InstanceKey]{
 		Name:  queueName,

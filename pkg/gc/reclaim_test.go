@@ -3,6 +3,9 @@ package gc
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -46,8 +49,9 @@ func TestUnbindReclaimsOnlyWhenItIsKnown(t *testing.T) {
 	}
 	b.stored.put(instance("c", "a", "1", row(v1alpha1.TargetConsumer, "here"), row(v1alpha1.TargetProvider, "there")))
 	b.stored.put(instance("other", "b", "2", row(v1alpha1.TargetProvider, "others")))
-	b.bindings.state["other"] = true
+	b.bindings.bound.Insert("other")
 	b.start(t, testProgram("v1"))
+	eventually(t, "bindings are looked for", func() bool { return b.bindings.asked() > 0 })
 	eventually(t, "instances of unknown binding live on", func() bool { return b.composer.count("v1 a") == 1 && b.composer.count("v1 b") == 1 })
 	b.idle(t)
 	if b.gone(testKey("c", "a")) || len(torn) > 0 {
@@ -68,7 +72,7 @@ func TestUnbindReclaimsOnlyWhenItIsKnown(t *testing.T) {
 func TestAnUnbindThatNobodySawIsFoundAtStart(t *testing.T) {
 	b := newBed()
 	b.stored.put(instance("c", "a", "1"))
-	b.bindings.state["c"] = false
+	b.bindings.unknown = false
 	b.start(t, testProgram("v1"))
 	eventually(t, "the instance is reclaimed", func() bool { return b.gone(testKey("c", "a")) })
 }
@@ -78,21 +82,22 @@ func TestAnUnbindIsLookedForAgainUntilItIsCertain(t *testing.T) {
 	b.stored.put(instance("c", "a", "1"))
 	b.start(t, testProgram("v1"))
 	b.idle(t)
+	asked := b.bindings.asked()
 	b.bindings.changed(testExport, "c", false) // and the read that would prove it fails
+	eventually(t, "it is looked for, twice", func() bool { return b.bindings.asked() >= asked+2 })
 	b.idle(t)
 	if b.gone(testKey("c", "a")) {
 		t.Fatal("an event alone was believed")
 	}
-	b.bindings.mutex.Lock()
-	b.bindings.state["c"] = false
-	b.bindings.mutex.Unlock()
+	b.bindings.known()
 	eventually(t, "the instance is reclaimed", func() bool { return b.gone(testKey("c", "a")) })
 }
 
 func TestARebindBeforeTheReclaimKeepsTheInstance(t *testing.T) {
 	b := newBed()
 	b.stored.put(instance("c", "a", "1"))
-	b.bindings.state["c"] = true
+	b.bindings.unknown = false
+	b.bindings.bound.Insert("c")
 	b.start(t, testProgram("v1"))
 	eventually(t, "the first pass", func() bool { return b.composer.count("v1 a") == 1 })
 	b.idle(t)
@@ -169,6 +174,21 @@ func (b *bed) place(of source, object *unstructured.Unstructured) {
 	b.sources.tell(of, watch.Added, object)
 }
 
+// sweepWitnesses is how many orphans it takes to see that all before them have been decided on: when the second
+// goes, the sweep that took the first has ended.
+const sweepWitnesses = 2
+
+// swept waits until all strays that are known have been decided on.
+func (b *bed) swept(t *testing.T, of source) {
+	t.Helper()
+	for range sweepWitnesses {
+		b.witnesses++
+		name := fmt.Sprint("swept", b.witnesses)
+		b.place(of, child(name, name, "1", "witness", "dead"))
+		eventually(t, "a witness is swept", func() bool { return !b.shared.has(name) })
+	}
+}
+
 func TestSweepDeletesOnlyProvenOrphans(t *testing.T) {
 	b, of := sweepBed(t)
 	b.stored.put(instance("c", "a", "alive"))
@@ -192,10 +212,10 @@ func TestSweepDeletesOnlyProvenOrphans(t *testing.T) {
 	b.place(of, unknownNode)
 	b.place(of, child("orphan", "u7", "1", "c", "dead"))
 
-	eventually(t, "the orphan is deleted", func() bool { return !b.shared.has("orphan") })
-	time.Sleep(2 * sweepDelay)
-	if len(b.shared.deleted) != 1 {
-		t.Errorf("deleted: %v, want the orphan alone", b.shared.deleted)
+	b.swept(t, of)
+	deleted := b.shared.wasDeleted()
+	if !slices.Contains(deleted, "orphan") || len(deleted) != 1+sweepWitnesses {
+		t.Errorf("deleted: %v, want the orphan and the witnesses alone", deleted)
 	}
 }
 
@@ -203,12 +223,9 @@ func TestSweepBelievesNoFailedRead(t *testing.T) {
 	b, of := sweepBed(t)
 	b.stored.failUIDs = errors.New("etcd is away")
 	b.place(of, child("orphan", "u", "1", "c", "dead"))
-	eventually(t, "storage is asked", func() bool {
-		b.stored.mutex.Lock()
-		defer b.stored.mutex.Unlock()
-		return b.stored.reads > 0
-	})
-	time.Sleep(100 * time.Millisecond)
+	eventually(t, "storage is asked", func() bool { return b.stored.counted(&b.stored.reads) > 0 })
+	b.strays.again()
+	eventually(t, "storage is asked anew, after the first sweep", func() bool { return b.stored.counted(&b.stored.reads) > 1 })
 	if !b.shared.has("orphan") {
 		t.Fatal("deleted without proof")
 	}
@@ -221,24 +238,23 @@ func TestSweepBelievesNoFailedRead(t *testing.T) {
 
 func TestSweepWaitsForStorageToBeConfirmed(t *testing.T) {
 	b := newBed()
-	confirmed := make(chan struct{})
+	var confirmed atomic.Bool
+	var asked atomic.Int64
 	b.Loop.config.MaySweep = func() bool {
-		select {
-		case <-confirmed:
-			return true
-		default:
-			return false
-		}
+		asked.Add(1)
+		return confirmed.Load()
 	}
 	b.start(t, testProgram("v1", secretNode))
 	of := source{v1alpha1.TargetProvider, testGVR}
 	eventually(t, "children are watched", func() bool { return b.sources.isOpen(of) })
 	b.place(of, child("orphan", "u", "1", "c", "dead"))
-	time.Sleep(2 * sweepDelay)
+	eventually(t, "a sweep is due", func() bool { return asked.Load() > 0 })
+	b.strays.again()
+	eventually(t, "another one is, after the first", func() bool { return asked.Load() > 1 })
 	if !b.shared.has("orphan") {
 		t.Fatal("deleted while storage may lack what it once held")
 	}
-	close(confirmed)
+	confirmed.Store(true)
 	b.strays.again()
 	eventually(t, "the orphan is deleted", func() bool { return !b.shared.has("orphan") })
 }
@@ -272,7 +288,7 @@ func TestAnObjectThatTookAnOrphansPlaceIsLeftAlone(t *testing.T) {
 		b.shared.objects[at] = object
 	}
 	b.shared.mutex.Unlock()
-	time.Sleep(2 * sweepDelay)
+	b.swept(t, of)
 	if !b.shared.has("orphan") {
 		t.Error("deleted an object that was never seen")
 	}
@@ -284,7 +300,7 @@ func TestChildrenOfAnInstanceThatWasRemovedByForceAreSwept(t *testing.T) {
 	b.stored.put(instance("c", "a", "1", left))
 	b.place(of, child("left", "uid-left", "1", "c", "1"))
 	b.idle(t)
-	time.Sleep(2 * sweepDelay)
+	b.swept(t, of)
 	if !b.shared.has("left") {
 		t.Fatal("a live instance's child was swept")
 	}

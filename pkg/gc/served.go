@@ -160,6 +160,13 @@ func (s *served) enqueueAll(why reason, match func(v1alpha1.InstanceKey) bool) {
 	}
 }
 
+// enqueueAllIn makes the instances of one cluster due.
+func (s *served) enqueueAllIn(cluster logicalcluster.Name, why reason) {
+	for _, key := range s.index.keysIn(cluster) {
+		s.loop.enqueue(key, why)
+	}
+}
+
 // wake makes watches that may have been waiting for the first binding try at once.
 func (s *served) wake() { s.children.wake() }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -23,7 +24,8 @@ const (
 	sweepDelay = time.Second
 	// sweepRetry is how often strays that could not be decided or deleted are looked at again.
 	sweepRetry = time.Minute
-	// maxStrays bounds what is remembered. Those beyond it come up again with the next list of their plane.
+	// maxStrays bounds what is remembered, at some 500 bytes each. For those beyond it, the planes are listed anew
+	// when there is room again.
 	maxStrays = 10000
 )
 
@@ -39,25 +41,47 @@ type stray struct {
 
 // strays are to be swept, or found to be nobody's orphans. Safe for concurrent use.
 type strays struct {
+	owns   func(logicalcluster.Name) bool
+	most   int
+	wakeup chan struct{}
+
 	mutex  sync.Mutex
 	found  map[stray]struct{}
-	wakeup chan struct{}
+	missed bool // some could not be remembered
 }
 
-func newStrays() *strays {
-	return &strays{found: map[stray]struct{}{}, wakeup: make(chan struct{}, 1)}
+func newStrays(owns func(logicalcluster.Name) bool) *strays {
+	return &strays{owns: owns, most: maxStrays, found: map[stray]struct{}{}, wakeup: make(chan struct{}, 1)}
 }
 
+// add remembers a stray. One of another replica's consumer is left to that replica, and found again by a new
+// list of its plane if the consumer comes to this one.
 func (s *strays) add(found stray) {
-	if found.target == v1alpha1.TargetConsumer { // there, children go with the consumer
+	if found.target == v1alpha1.TargetConsumer || !s.owns(found.consumer) { // with a consumer, its own children go
 		return
 	}
 	s.mutex.Lock()
-	if len(s.found) < maxStrays {
+	if len(s.found) >= s.most {
+		maps.DeleteFunc(s.found, func(old stray, _ struct{}) bool { return !s.owns(old.consumer) })
+	}
+	if len(s.found) < s.most {
 		s.found[found] = struct{}{}
+	} else {
+		s.missed = true
 	}
 	s.mutex.Unlock()
 	s.again()
+}
+
+// caughtUp says, once, that strays which could not be remembered can be by now.
+func (s *strays) caughtUp() bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if !s.missed || len(s.found) > s.most/2 {
+		return false
+	}
+	s.missed = false
+	return true
 }
 
 // again asks for a sweep.
@@ -68,10 +92,12 @@ func (s *strays) again() {
 	}
 }
 
-func (s *strays) remove(found stray) {
+func (s *strays) remove(found ...stray) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	delete(s.found, found)
+	for _, each := range found {
+		delete(s.found, each)
+	}
 }
 
 // byConsumer groups what there is by what one read of storage can decide.
@@ -149,16 +175,31 @@ func (l *Loop) sweepForever(ctx context.Context) {
 	}
 }
 
-// sweep decides on all strays that are known, household by household.
+// sweep decides on all strays that are known, household by household. Those that this replica has nothing to do with
+// any more are forgotten: a new list finds them if that changes.
 func (l *Loop) sweep(ctx context.Context) {
 	for home, found := range l.strays.byConsumer() {
 		kind := l.kind(home.export)
-		if kind == nil || !kind.owns(home.consumer) || !l.config.MaySweep() {
+		if kind == nil || !kind.owns(home.consumer) {
+			l.strays.remove(found...)
+			continue
+		}
+		if !l.config.MaySweep() {
 			continue
 		}
 		if err := kind.sweep(ctx, home.consumer, found); err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "orphans are left for later", "export", home.export.String(), "cluster", home.consumer.String())
 		}
+	}
+	if l.strays.caughtUp() {
+		l.listAnew()
+	}
+}
+
+// listAnew has all children on shared planes told of once more.
+func (l *Loop) listAnew() {
+	for _, kind := range l.allKinds() {
+		kind.children.listAnew()
 	}
 }
 

@@ -19,14 +19,52 @@ type household struct {
 	consumer logicalcluster.Name
 }
 
-// households are those whose binding has to be looked at. One worker does it: it mostly finds the
-// binding where it was, and what it reads of kcp otherwise is limited there.
-type households = workqueue.TypedRateLimitingInterface[household]
+// doubts are the consumers whose binding has to be looked for, by export. One worker does it, and asks once for
+// all that wait when it comes to an export. Safe for concurrent use.
+type doubts struct {
+	workqueue.TypedRateLimitingInterface[v1alpha1.ExportKey]
 
-func newHouseholds() households {
-	return workqueue.NewTypedRateLimitingQueueWithConfig(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[household](recheckFirst, recheckMost),
-		workqueue.TypedRateLimitingQueueConfig[household]{Name: "gc-bindings"})
+	mutex    sync.Mutex
+	clusters map[v1alpha1.ExportKey]sets.Set[logicalcluster.Name]
+}
+
+func newDoubts() *doubts {
+	return &doubts{
+		TypedRateLimitingInterface: workqueue.NewTypedRateLimitingQueueWithConfig(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[v1alpha1.ExportKey](recheckFirst, recheckMost),
+			workqueue.TypedRateLimitingQueueConfig[v1alpha1.ExportKey]{Name: "gc-bindings"}),
+		clusters: map[v1alpha1.ExportKey]sets.Set[logicalcluster.Name]{},
+	}
+}
+
+// add has the clusters' bindings looked for.
+func (d *doubts) add(export v1alpha1.ExportKey, clusters ...logicalcluster.Name) {
+	d.note(export, clusters)
+	d.Add(export)
+}
+
+// retry has them looked for again, later.
+func (d *doubts) retry(export v1alpha1.ExportKey, clusters []logicalcluster.Name) {
+	d.note(export, clusters)
+	d.AddRateLimited(export)
+}
+
+func (d *doubts) note(export v1alpha1.ExportKey, clusters []logicalcluster.Name) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	if d.clusters[export] == nil {
+		d.clusters[export] = sets.New[logicalcluster.Name]()
+	}
+	d.clusters[export].Insert(clusters...)
+}
+
+// take removes and returns the clusters in doubt.
+func (d *doubts) take(export v1alpha1.ExportKey) []logicalcluster.Name {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	clusters := d.clusters[export].UnsortedList()
+	delete(d.clusters, export)
+	return clusters
 }
 
 // unbound are instances whose consumer was proven, when they were stored already, to have no binding
@@ -63,59 +101,68 @@ func (l *Loop) bindingChanged(export v1alpha1.ExportKey, cluster logicalcluster.
 		return
 	}
 	if !bound {
-		l.households.Add(household{export, cluster})
+		l.doubts.add(export, cluster)
 		return
 	}
-	ofCluster := func(key v1alpha1.InstanceKey) bool { return key.Cluster == cluster }
-	kind.unbound.remove(kind.index.uids(ofCluster)...)
+	kind.unbound.remove(kind.index.uidsIn(cluster)...)
 	kind.wake()
-	kind.enqueueAll(forced, ofCluster) // children can be reached again, or a claim was accepted
+	kind.enqueueAllIn(cluster, forced) // children can be reached again, or a claim was accepted
 }
 
 // lookAtBindings works until the queue is shut down.
 func (l *Loop) lookAtBindings(ctx context.Context) {
 	for {
-		home, shutdown := l.households.Get()
+		export, shutdown := l.doubts.Get()
 		if shutdown {
 			return
 		}
-		if l.lookAtBinding(ctx, home) {
-			l.households.Forget(home)
+		clusters := l.doubts.take(export)
+		if l.lookAtBindingsOf(ctx, export, clusters) {
+			l.doubts.Forget(export)
 		} else {
-			l.households.AddRateLimited(home)
+			l.doubts.retry(export, clusters)
 		}
-		l.households.Done(home)
+		l.doubts.Done(export)
 	}
 }
 
-// lookAtBinding marks what the consumer has left behind, if its binding is known to be gone. The
-// instances are listed before the binding is looked for: one that is created after a new binding is not among
-// them. certain is false if the look has to be repeated.
-func (l *Loop) lookAtBinding(ctx context.Context, home household) (certain bool) {
-	kind := l.kind(home.export)
-	if kind == nil || !kind.owns(home.consumer) {
+// lookAtBindingsOf marks what consumers have left behind whose binding is known to be gone. The instances are listed
+// before bindings are looked for: one that is created after a new binding is not among them. certain is
+// false if the look has to be repeated.
+func (l *Loop) lookAtBindingsOf(ctx context.Context, export v1alpha1.ExportKey, clusters []logicalcluster.Name) (certain bool) {
+	kind := l.kind(export)
+	if kind == nil {
 		return true
 	}
-	ofHome := func(key v1alpha1.InstanceKey) bool { return key.Cluster == home.consumer }
-	left := kind.index.uids(ofHome)
+	left := map[logicalcluster.Name][]types.UID{}
+	for _, cluster := range clusters {
+		if uids := kind.index.uidsIn(cluster); len(uids) > 0 && kind.owns(cluster) {
+			left[cluster] = uids
+		}
+	}
 	if len(left) == 0 {
 		return true
 	}
-	has, known := l.config.Bindings.HasBinding(ctx, home.export, home.consumer)
-	if !known || has {
-		return known
+	holders, known := l.config.Bindings.Holders(ctx, export)
+	if !known {
+		return false
 	}
-	klog.FromContext(ctx).Info("consumer has unbound; its instances are reclaimed",
-		"export", home.export.String(), "cluster", home.consumer.String(), "instances", len(left))
-	kind.unbound.add(left)
-	kind.enqueueAll(forced, ofHome)
+	for cluster, uids := range left {
+		if holders.Has(cluster) {
+			continue
+		}
+		klog.FromContext(ctx).Info("consumer has unbound; its instances are reclaimed",
+			"export", export.String(), "cluster", cluster.String(), "instances", len(uids))
+		kind.unbound.add(uids)
+		kind.enqueueAllIn(cluster, forced)
+	}
 	return true
 }
 
-// lookAtAllBindings asks for a look at every household of the kind: one that has unbound while
+// lookAtAllBindings asks for a look at the bindings of all consumers of the kind: one that has unbound while
 // nobody watched is found by it.
 func (s *served) lookAtAllBindings() {
-	for _, cluster := range s.index.clusters() {
-		s.loop.households.Add(household{s.export, cluster})
+	if clusters := s.index.clusters(); len(clusters) > 0 {
+		s.loop.doubts.add(s.export, clusters...)
 	}
 }

@@ -223,19 +223,6 @@ func (b *Bindings) confirm(ctx context.Context, f *followed, cluster logicalclus
 	return slices.ContainsFunc(found, func(each *binding) bool { return each.bound }), known
 }
 
-// HasBinding says whether the workspace has a binding to the export, whatever its phase: one that is being
-// deleted is one. It is read from kcp each time. known is false if that fails: then nothing may be concluded.
-func (b *Bindings) HasBinding(ctx context.Context, export v1alpha1.ExportKey, cluster logicalcluster.Name) (has, known bool) {
-	b.mu.RLock()
-	f, ok := b.exports[export]
-	b.mu.RUnlock()
-	if !ok {
-		return false, false
-	}
-	found, known := b.read(ctx, f, cluster)
-	return len(found) > 0, known
-}
-
 // read asks kcp for the workspace's bindings to an export.
 func (b *Bindings) read(ctx context.Context, f *followed, cluster logicalcluster.Name) (found []*binding, known bool) {
 	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
