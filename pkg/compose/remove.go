@@ -39,6 +39,8 @@ func (r remover) remove(ctx context.Context, row v1alpha1.ComposedResource) remo
 	live, object, err := plane.Find(ctx, at, row.Target, r.objectOf(row))
 	found := found{plane: at, object: object, live: live}
 	switch {
+	case plane.IsGone(err) && r.isHidden(ctx, at, row):
+		return r.kept(ctx, row, errHidden)
 	case plane.IsGone(err):
 		return removal{row: row, gone: true}
 	case err != nil:
@@ -52,6 +54,29 @@ func (r remover) remove(ctx context.Context, row v1alpha1.ComposedResource) remo
 	default:
 		return r.delete(ctx, row, found)
 	}
+}
+
+// errHidden is said of a child that is there although reading it says otherwise.
+var errHidden = apierrors.NewServiceUnavailable("it exists, but kcp doesn't show it through the permission claim yet")
+
+// isHidden says whether a consumer's child exists although it could not be found. kcp shows objects through
+// a claim by labels that it puts on them some time after the claim was accepted: until then, an object
+// that was visible before the claim was revoked is not found. A dry-run of creating it knows better, since
+// names are looked up without labels. What is refused for any other reason proves nothing, and the
+// first answer stands.
+func (r remover) isHidden(ctx context.Context, at plane.Plane, row v1alpha1.ComposedResource) bool {
+	if row.Target != v1alpha1.TargetConsumer {
+		return false
+	}
+	probe := &unstructured.Unstructured{}
+	probe.SetAPIVersion(row.APIVersion)
+	probe.SetKind(row.Kind)
+	probe.SetNamespace(row.Namespace)
+	probe.SetName(row.Name)
+	options := plane.WriteOptions{FieldManager: engine.FieldManager(r.request.Instance.GetUID()), DryRun: true}
+	_, err := at.Create(ctx, r.request.version(row), probe, options)
+	_, denied := plane.DeniedBy(err)
+	return denied || apierrors.IsAlreadyExists(err)
 }
 
 // found is a child as it was read, and where.

@@ -222,6 +222,32 @@ func TestTeardownForgetsNothingOfAPlaneThatIsLost(t *testing.T) {
 	}
 }
 
+func TestTeardownAwaitsAChildThatAClaimDoesNotShowYet(t *testing.T) {
+	f := newFixture(t, listed, names("a"))
+	f.write()
+	f.consumerProxy.Fail(func(w http.ResponseWriter, request *http.Request) bool {
+		if request.Method != http.MethodGet {
+			return false
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404,` +
+			`"message":"configmaps \"config-a\" not found","details":{"name":"config-a","kind":"configmaps"}}`))
+		return true
+	})
+	if f.teardown() {
+		t.Fatal("done although a child exists")
+	}
+	if row := rows(t, f.store.get())["config"]; len(row) != 1 || row[0].State != v1alpha1.StateDeleting {
+		t.Errorf("the child is no longer listed: %+v", row)
+	}
+	f.consumerProxy.Fail(nil)
+	if !f.teardown() {
+		t.Error("not done although the child is shown again")
+	}
+	f.nothingWritten()
+}
+
 func TestTeardownNeedsNoNodesOfTheProgram(t *testing.T) {
 	f := newFixture(t, twoPlanes, spec())
 	f.write()
