@@ -84,14 +84,12 @@ func (l *looks) await(t *testing.T, count int) {
 }
 
 func TestBlueprintThatWasDeletedElsewhereIsLookedAt(t *testing.T) {
-	seen, stored := newLooks(), true
+	seen := newLooks()
 	shelf, _ := startBlueprints(t, BlueprintsConfig{Ensure: func(_ context.Context, key v1alpha1.InstanceKey) (bool, error) {
-		seen.at(key.Name)
-		return stored, nil
+		return seen.at(key.Name) == 1, nil
 	}})
 	shelf.tell(watch.Added, "widgets")
 	seen.await(t, 1)
-	stored = false
 	shelf.tell(watch.Deleted, "widgets")
 	seen.await(t, 1)
 }

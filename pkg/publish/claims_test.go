@@ -1,6 +1,7 @@
 package publish_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -104,6 +105,9 @@ func TestWhatCannotBeClaimedIsAnErrorAtTheResource(t *testing.T) {
 	var got []problem
 	for _, each := range errs {
 		got = append(got, problem{each.Field, each.Type})
+		if !strings.Contains(each.Detail, `resource "`) {
+			t.Errorf("the resource is not named as the compiler names it: %s", each.Detail)
+		}
 	}
 	want := []problem{
 		{"spec.resources[slice]", field.ErrorTypeInvalid},
