@@ -312,6 +312,7 @@ func TestReplacedStorageIsFollowed(t *testing.T) {
 	b.Serve(testExport, testProgram("v2"), replaced)
 	replaced.put(instance("c", "b", "2"))
 	eventually(t, "an instance of the new storage has its pass", func() bool { return b.composer.count("v2 b") >= 1 })
+	b.stored = replaced
 	b.idle(t)
 	if _, ok := b.kind(testExport).index.find("1"); ok {
 		t.Error("an instance that isn't stored is still known")
