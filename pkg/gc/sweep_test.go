@@ -77,4 +77,8 @@ func TestWhenStraysAreTooManyThePlaneIsListedAnewOnceThereIsRoom(t *testing.T) {
 	if !s.caughtUp() || s.caughtUp() {
 		t.Error("there is room for what was missed, once")
 	}
+	s.add(one("e", "theirs"))
+	if found := s.byConsumer(); len(found[household{consumer: "theirs"}]) != 0 {
+		t.Error("another replica's stray is remembered although there is room")
+	}
 }
