@@ -16,7 +16,7 @@ const (
 	// handlerLimit is when k8s.io/apiserver's handlers give up on a write.
 	handlerLimit = 34 * time.Second
 	// maxComposeTimeout keeps composing from being cut off by handlerLimit, with the status unsaved.
-	maxComposeTimeout = handlerLimit - 4*time.Second
+	maxComposeTimeout = handlerLimit - 5*time.Second
 
 	// The limits on what runs at one time are those of k8s.io/apiserver.
 	defaultReads  = 400

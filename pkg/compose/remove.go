@@ -68,13 +68,13 @@ func (r remover) isHidden(ctx context.Context, at plane.Plane, row v1alpha1.Comp
 	if row.Target != v1alpha1.TargetConsumer {
 		return false
 	}
+	resource := r.request.version(row)
 	probe := &unstructured.Unstructured{}
-	probe.SetAPIVersion(row.APIVersion)
-	probe.SetKind(row.Kind)
+	probe.SetGroupVersionKind(resource.GroupVersion().WithKind(row.Kind))
 	probe.SetNamespace(row.Namespace)
 	probe.SetName(row.Name)
 	options := plane.WriteOptions{FieldManager: engine.FieldManager(r.request.Instance.GetUID()), DryRun: true}
-	_, err := at.Create(ctx, r.request.version(row), probe, options)
+	_, err := at.Create(ctx, resource, probe, options)
 	_, denied := plane.DeniedBy(err)
 	return denied || apierrors.IsAlreadyExists(err)
 }
