@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"go.opendefense.cloud/krop/pkg/registry/etcd"
@@ -32,6 +33,20 @@ func settle(t *testing.T, s *server, name string) {
 				t.Fatal(err)
 			}
 		}
+	}
+	s.awaitCached(t, name, 2*len(neighbours))
+}
+
+// awaitCached waits until a list that may be stale has as many objects of the name.
+func (s *server) awaitCached(t *testing.T, name string, count int) {
+	t.Helper()
+	all := s.client(t, etcd.Wildcard, nil)
+	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		list, err := all.List(ctx, metav1.ListOptions{ResourceVersion: "0", FieldSelector: "metadata.name=" + name})
+		return err == nil && len(list.Items) >= count, err
+	})
+	if err != nil {
+		t.Fatalf("the cache doesn't get to %d objects: %v", count, err)
 	}
 }
 
