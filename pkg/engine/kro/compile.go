@@ -38,6 +38,28 @@ func Compile(blueprint *v1alpha1.ResourceGraphDefinition, export v1alpha1.Export
 	return program, nil
 }
 
+// Outline is the resources of a blueprint as far as their kinds are known, whatever else is wrong with it:
+// enough to tell what consumers would be asked for. It has no order, levels or dependencies.
+func Outline(blueprint *v1alpha1.ResourceGraphDefinition, schemas Schemas, limits Limits) (nodes []engine.Node) {
+	defer func() {
+		if recover() != nil {
+			nodes = nil // Compile says what there is to say
+		}
+	}()
+	c := newCompilation(blueprint, schemas, limits)
+	if !c.checkSize() {
+		return nil
+	}
+	c.checkStructure()
+	c.resolveKinds()
+	for _, r := range c.resources {
+		if r.kind != nil {
+			nodes = append(nodes, engine.Node{ID: v1alpha1.NodeID(r.ID), Target: r.Target, GVR: r.kind.GVR, External: r.ExternalRef != nil})
+		}
+	}
+	return nodes
+}
+
 // compilation is one run of the compiler.
 type compilation struct {
 	name      string

@@ -351,3 +351,13 @@ func TestErrorsOfDeepTypesTakeNoLonger(t *testing.T) {
 		t.Errorf("took %s", took)
 	}
 }
+
+func TestAnOutlineHasTheKindsThatAreKnownWhateverElseIsWrong(t *testing.T) {
+	blueprint := chain(2)
+	blueprint.Spec.Schema.Kind = "not a kind"
+	blueprint.Spec.Resources[1].Template.Raw = []byte(`{"apiVersion": "v1", "kind": "Nothing", "metadata": {"name": "x"}}`)
+	nodes := Outline(blueprint, kindsForTest(t), Limits{})
+	if len(nodes) != 1 || string(nodes[0].ID) != blueprint.Spec.Resources[0].ID || nodes[0].GVR.Resource == "" || nodes[0].Target != v1alpha1.TargetConsumer {
+		t.Errorf("%+v", nodes)
+	}
+}

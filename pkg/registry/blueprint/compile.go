@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/kcp-dev/logicalcluster/v3"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -45,7 +46,7 @@ func (c *Compiler) Compile(ctx context.Context, workspace logicalcluster.Name, b
 		return nil, registry.Unavailable("the blueprint can't be compiled now", unknown)
 	}
 	if len(errs) > 0 {
-		return nil, invalid(blueprint.Name, errs)
+		return nil, invalid(blueprint.Name, append(errs, c.unclaimable(ctx, workspace, blueprint, schemas)...))
 	}
 	program.Export.Name = program.CRD.Name
 	claims, errs, err := c.Claims(ctx, program, placesIn(blueprint))
@@ -56,6 +57,21 @@ func (c *Compiler) Compile(ctx context.Context, workspace logicalcluster.Name, b
 		return nil, invalid(blueprint.Name, errs)
 	}
 	return &Compiled{Program: program, Claims: claims}, nil
+}
+
+// unclaimable is what else is wrong with a blueprint that doesn't compile: resources that no claim can
+// reach. If that can't be found out now, the answer goes without it.
+func (c *Compiler) unclaimable(ctx context.Context, workspace logicalcluster.Name, blueprint *v1alpha1.ResourceGraphDefinition, schemas kro.Schemas) field.ErrorList {
+	outline := &engine.Program{
+		Export: v1alpha1.ExportKey{Cluster: workspace},
+		CRD:    &apiextensionsv1.CustomResourceDefinition{},
+		Nodes:  kro.Outline(blueprint, schemas, c.Limits),
+	}
+	_, errs, err := c.Claims(ctx, outline, placesIn(blueprint))
+	if err != nil {
+		return nil
+	}
+	return errs
 }
 
 // placesIn says where a blueprint has a resource.

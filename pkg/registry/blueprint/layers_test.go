@@ -76,3 +76,19 @@ func TestResourceThatCannotBeClaimedIsNamedByItsPlace(t *testing.T) {
 		t.Errorf("causes at %v", fields)
 	}
 }
+
+func TestResourceThatCannotBeClaimedIsNamedBesideWhatDoesNotCompile(t *testing.T) {
+	s := start(t)
+	s.claimErrs = func(at func(v1alpha1.NodeID) *field.Path) field.ErrorList {
+		return field.ErrorList{field.Forbidden(at("config").Child("template"), "no claim")}
+	}
+	_, err := s.tryCreate(t, widgets+`
+  resources:
+  - id: config
+    template: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {size: "${schema.spec.colour}"}}
+`)
+	fields := fieldsOf(t, err)
+	if !slices.Contains(fields, "spec.resources[0].template") || len(fields) < 2 {
+		t.Errorf("causes at %v, want both mistakes", fields)
+	}
+}
