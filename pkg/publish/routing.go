@@ -27,24 +27,11 @@ var ErrNotRouted = errors.New("kcp does not route the kind to krop; is its featu
 // Routes remembers for which exports kcp was seen to send requests to krop. Safe for concurrent use.
 type Routes struct {
 	seen sync.Map // v1alpha1.ExportKey -> struct{}
-
-	mu      sync.Mutex
-	onFirst []func(v1alpha1.ExportKey)
 }
 
-// Observe records that a shard has asked krop for objects of the export, and tells subscribers if it is
-// the first time. Discovery does not count: kcp asks for it even where it then answers itself.
-func (r *Routes) Observe(export v1alpha1.ExportKey) {
-	if _, seen := r.seen.LoadOrStore(export, struct{}{}); seen {
-		return
-	}
-	r.mu.Lock()
-	handlers := r.onFirst
-	r.mu.Unlock()
-	for _, handle := range handlers {
-		handle(export)
-	}
-}
+// Observe records that a shard has asked krop for objects of the export. Discovery does not count: kcp asks
+// for it even where it then answers itself.
+func (r *Routes) Observe(export v1alpha1.ExportKey) { r.seen.LoadOrStore(export, struct{}{}) }
 
 // Seen says whether this process has observed a request for the export.
 func (r *Routes) Seen(export v1alpha1.ExportKey) bool {
@@ -54,13 +41,6 @@ func (r *Routes) Seen(export v1alpha1.ExportKey) bool {
 
 // Forget makes the next request for the export the first one again.
 func (r *Routes) Forget(export v1alpha1.ExportKey) { r.seen.Delete(export) }
-
-// Subscribe calls handle when an export is observed for the first time. handle must return quickly.
-func (r *Routes) Subscribe(handle func(v1alpha1.ExportKey)) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.onFirst = append(r.onFirst, handle)
-}
 
 // ProveRouting lists blueprints in krop's own workspace, through kcp, and fails unless krop answers. It
 // wraps ErrNotRouted if kcp answers instead.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/util/dryrun"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
 	"go.opendefense.cloud/krop/pkg/registry"
@@ -19,7 +20,7 @@ import (
 // Delete refuses while instances exist, unless the blueprint is annotated to be deleted by force.
 // What is accepted is unpublished before the answer, if all goes well, and by the loop otherwise.
 func (r *REST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
-	work, err := r.begin(ctx, name, isDryRun(options.DryRun))
+	work, err := r.begin(ctx, name, dryrun.IsDryRun(options.DryRun))
 	if err != nil {
 		return nil, false, err
 	}

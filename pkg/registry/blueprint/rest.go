@@ -11,6 +11,7 @@ import (
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage/names"
+	"k8s.io/apiserver/pkg/util/dryrun"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
 	"go.opendefense.cloud/krop/pkg/registry"
@@ -84,7 +85,7 @@ func (r *REST) Create(ctx context.Context, object runtime.Object, validate rest.
 	if blueprint.GetName() == "" && blueprint.GetGenerateName() != "" {
 		blueprint.SetName(names.SimpleNameGenerator.GenerateName(blueprint.GetGenerateName()))
 	}
-	work, err := r.begin(ctx, blueprint.GetName(), isDryRun(options.DryRun))
+	work, err := r.begin(ctx, blueprint.GetName(), dryrun.IsDryRun(options.DryRun))
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +100,7 @@ func (r *REST) Create(ctx context.Context, object runtime.Object, validate rest.
 
 // Update serves PUT and every kind of PATCH, and the create that a server-side apply may be.
 func (r *REST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	work, err := r.begin(ctx, name, isDryRun(options.DryRun))
+	work, err := r.begin(ctx, name, dryrun.IsDryRun(options.DryRun))
 	if err != nil {
 		return nil, false, err
 	}
@@ -128,8 +129,6 @@ func asObject(object any) *unstructured.Unstructured {
 	out, _ := object.(*unstructured.Unstructured)
 	return out
 }
-
-func isDryRun(dryRun []string) bool { return len(dryRun) > 0 }
 
 func (r *REST) begin(ctx context.Context, name string, dryRun bool) (*write, error) {
 	key, err := registry.KeyIn(ctx, r.export, name)

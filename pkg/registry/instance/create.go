@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage/names"
+	"k8s.io/apiserver/pkg/util/dryrun"
 
 	"go.opendefense.cloud/krop/pkg/registry"
 )
@@ -38,7 +39,7 @@ func (r *REST) Create(ctx context.Context, object runtime.Object, validate rest.
 }
 
 func (r *REST) create(ctx context.Context, instance *unstructured.Unstructured, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
-	work, err := r.begin(ctx, instance.GetName(), isDryRun(options.DryRun))
+	work, err := r.begin(ctx, instance.GetName(), dryrun.IsDryRun(options.DryRun))
 	if err != nil {
 		return nil, err
 	}
@@ -75,5 +76,3 @@ func (r *REST) refuseExisting(ctx context.Context, name string) error {
 		return err
 	}
 }
-
-func isDryRun(dryRun []string) bool { return len(dryRun) > 0 }

@@ -7,13 +7,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/util/dryrun"
 
 	"go.opendefense.cloud/krop/pkg/registry"
 )
 
 // Update serves PUT and every kind of PATCH, and the create that a server-side apply of a new object is.
 func (r *REST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	work, err := r.begin(ctx, name, isDryRun(options.DryRun))
+	work, err := r.begin(ctx, name, dryrun.IsDryRun(options.DryRun))
 	if err != nil {
 		return nil, false, err
 	}
