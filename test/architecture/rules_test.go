@@ -63,6 +63,11 @@ var rules = []rule{
 		reason:    "API types are for everybody, clients included: they bring nothing else of krop along",
 	},
 	{
+		packages:  []string{module + "/pkg/budget"},
+		forbidden: []string{module},
+		reason:    "everybody asks what is allowed and says in the same words what isn't: bounds know nobody who keeps them",
+	},
+	{
 		packages: []string{module + "/pkg/engine"},
 		forbidden: []string{
 			"k8s.io/client-go", "net/http", "go.etcd.io",
@@ -75,7 +80,7 @@ var rules = []rule{
 	{
 		packages:  []string{module + "/pkg/engine"},
 		forbidden: []string{module},
-		allowed:   []string{module + "/pkg/apis", module + "/pkg/engine"},
+		allowed:   []string{module + "/pkg/apis", module + "/pkg/engine", module + "/pkg/budget"},
 		reason:    "the engine is called by the rest and calls none of it",
 	},
 	{

@@ -1,0 +1,38 @@
+package budget
+
+// What expressions may cost. A unit is a call, or ten bytes or one element that a call has to look at: about a tenth of
+// a microsecond.
+var (
+	ExpressionCost = define(Bound{Name: "max-expression-cost", Of: "cost of evaluating the expression", Unit: "units", Default: 1_000_000, Answer: Invalid,
+		Why: "about a tenth of a second of one core; a unit is a call, or ten bytes that a call looks at"})
+	PlanCost = define(Bound{Name: "max-plan-cost", Of: "cost of evaluating all expressions of the instance", Unit: "units", Default: 10_000_000, Answer: Invalid,
+		Why: "about a second of one core, for as much as ten expressions at their limit"})
+	ValueBytes = define(Bound{Name: "maxValue", Fixed: true, Of: "size of what a call or an expression works on", Unit: "bytes", Default: 4 << 20, Answer: Invalid,
+		Why: "more than etcd lets any object have"})
+	PatternStates = define(Bound{Name: "maxPatternStates", Fixed: true, Of: "states of a regular expression", Default: 10_000, Answer: Invalid,
+		Why: "each is some 200 bytes of memory, and may be a step for every character that is matched"})
+	NodeSeconds = define(Bound{Name: "nodeTime", Fixed: true, Of: "time to evaluate the expressions of one resource", Unit: "seconds", Default: 2, Answer: Invalid,
+		Why: "costs stop them long before; this is for work that they underestimate"})
+)
+
+// What an instance may be, and be composed of.
+var (
+	ForEachItems = define(Bound{Name: "max-foreach-items", Of: "objects of a forEach", Default: 1000, Answer: Invalid,
+		Why: "kro's own limit"})
+	Children = define(Bound{Name: "max-children", Of: "children of the instance", Default: 1500, Answer: Invalid,
+		Why: "the largest forEach and half as much again; all are listed in the instance's status, at some 350 bytes each"})
+	InventoryBytes = define(Bound{Name: "maxInventoryBytes", Fixed: true, Of: "size of the inventory of the instance's children", Unit: "bytes", Default: 512 << 10, Answer: Invalid,
+		Why: "the inventory is stored before children are written, and must never fail to fit beside the largest instance"})
+	ChildBytes = define(Bound{Name: "max-child-bytes", Of: "size of a child", Unit: "bytes", Default: 1 << 20, Answer: Invalid,
+		Why: "API servers store objects in etcd, which takes 1.5 MiB; managed fields and the controller's status come on top"})
+	RenderedBytes = define(Bound{Name: "max-rendered-bytes", Of: "size of all children of the instance together", Unit: "bytes", Default: 8 << 20, Answer: Invalid,
+		Why: "all of them are in memory while an instance is composed, at some five times their size"})
+	RequestBytes = define(Bound{Name: "maxRequestBytes", Fixed: true, Of: "size of the request", Unit: "bytes", Default: 3 << 20, Answer: TooLarge,
+		Why: "that of kube-apiserver: etcd takes 1.5 MiB, and JSON patches may be larger than what they make"})
+	Depth = define(Bound{Name: "maxDepth", Fixed: true, Of: "depth of the object", Unit: "levels", Default: 100, Answer: Invalid,
+		Why: "owners of fields are recorded along the path to each; and what is nested some thousand times could be stored, but not read again"})
+	InstanceBytes = define(Bound{Name: "max-instance-bytes", Of: "size of the instance without its status", Unit: "bytes", Default: 768 << 10, Answer: TooLarge,
+		Why: "half of what etcd takes, so that the other half is there for inventory and status"})
+	StoredBytes = define(Bound{Name: "maxStoredBytes", Fixed: true, Of: "size of the object with its status", Unit: "bytes", Default: 1536<<10 - 64<<10, Answer: TooLarge,
+		Why: "etcd takes 1.5 MiB a request, of which this leaves some for the key and the conditions of the write"})
+)

@@ -1,0 +1,25 @@
+package budget
+
+// What one tenant may have of the server at one time.
+var (
+	ReadsPerConsumer = define(Bound{Name: "max-requests-inflight-per-consumer", Of: "reads of the workspace that run at one time", Default: 100, Answer: Busy,
+		Why: "a quarter of all, so that nobody waits for one consumer's to end"})
+	WritesPerConsumer = define(Bound{Name: "max-mutating-requests-inflight-per-consumer", Of: "writes of the workspace that run at one time", Default: 50, Answer: Busy,
+		Why: "a quarter of all: writes wait for other API servers, and a slow one must not take every place"})
+	WatchesPerConsumer = define(Bound{Name: "max-watches-per-consumer", Of: "watches of the workspace", Default: 500, Answer: Busy,
+		Why: "each is a connection's stream with two goroutines and a buffer, some 50 KiB"})
+	HeavyPlans = define(Bound{Name: "heavyPlans", Fixed: true, Of: "plans of the workspace that wait for their turn", Default: 100, Answer: Busy,
+		Why: "plans that cost more than a few milliseconds take turns, one core for all of them: a workspace's own are told apart from others'"})
+	CallsPerPlane = define(Bound{Name: "max-calls-per-plane", Of: "calls in flight to the plane", Default: 64, Answer: Busy,
+		Why: "below the 100 streams that an API server allows on one HTTP/2 connection"})
+	CallsPerConsumer = define(Bound{Name: "max-calls-per-plane-and-consumer", Of: "calls in flight to the plane for one workspace", Default: 32, Answer: Busy,
+		Why: "half of a plane's, so that one large instance leaves room for others"})
+)
+
+// What may be said.
+var (
+	MessageBytes = define(Bound{Name: "maxMessageBytes", Fixed: true, Of: "size of a message", Unit: "bytes", Default: 4 << 10, Answer: "cut",
+		Why: "enough to act on; a value that is wrong may be a megabyte, and is quoted by those who refuse it"})
+	Causes = define(Bound{Name: "maxCauses", Fixed: true, Of: "causes of a refusal", Default: 100, Answer: "cut",
+		Why: "people read them; a thousand elements of a list can all be wrong"})
+)
