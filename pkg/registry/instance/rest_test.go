@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -100,6 +101,7 @@ func TestDryRunComposesAndStoresNothing(t *testing.T) {
 func TestCreateOfWhatExistsComposesNothing(t *testing.T) {
 	s := start(t)
 	s.create(t, "one")
+	s.waitCached(t, "one")
 	before := s.composer.preflights
 	if _, err := s.main.Create(s.ctx, widget("one"), nil, &metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
 		t.Errorf("%v, want AlreadyExists", err)
@@ -357,6 +359,18 @@ func (s *setup) get(t *testing.T, name string) *unstructured.Unstructured {
 		t.Fatal(err)
 	}
 	return asObject(object)
+}
+
+// waitCached waits until the watch cache has the instance.
+func (s *setup) waitCached(t *testing.T, name string) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(s.ctx, 10*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		_, err := s.main.Store.Get(ctx, name, &metav1.GetOptions{ResourceVersion: "0"})
+		return err == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("%s never came into the cache: %v", name, err)
+	}
 }
 
 func (s *setup) wantAbsent(t *testing.T, name string) {
