@@ -3,12 +3,9 @@ package publish
 import (
 	"slices"
 
-	"github.com/kcp-dev/logicalcluster/v3"
 	apisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
-	"github.com/kcp-dev/sdk/apis/apis/v1alpha2/permissionclaims"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
 )
@@ -72,31 +69,4 @@ func effectiveVerbs(accepted apisv1alpha2.PermissionClaim, claimed []apisv1alpha
 		}
 	}
 	return nil
-}
-
-// ClaimLabels are kcp's labels that an object which krop serves in a workspace has to carry, so that those
-// exports whose claims on it the workspace has accepted can see it. For ordinary kinds kcp's admission
-// stamps them; it never runs for kinds that krop serves. Only bindings of tracked exports are known.
-func (b *Bindings) ClaimLabels(cluster logicalcluster.Name, resource schema.GroupResource, objectLabels map[string]string) map[string]string {
-	stamps := map[string]string{}
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	for export := range b.byCluster[cluster] {
-		for _, bound := range b.exports[export].clusters[cluster] {
-			bound.stamp(stamps, export, resource, objectLabels)
-		}
-	}
-	return stamps
-}
-
-func (b *binding) stamp(stamps map[string]string, export v1alpha1.ExportKey, resource schema.GroupResource, objectLabels map[string]string) {
-	for _, accepted := range b.accepted {
-		if accepted.Group != resource.Group || accepted.Resource != resource.Resource || !accepted.selector.Matches(labels.Set(objectLabels)) {
-			continue
-		}
-		// Fails only if a claim can't be marshalled, and then kcp can't either.
-		if key, value, err := permissionclaims.ToLabelKeyAndValue(export.Cluster, export.Name, accepted.claim); err == nil {
-			stamps[key] = value
-		}
-	}
 }

@@ -6,8 +6,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/kcp-dev/logicalcluster/v3"
 	apisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
 )
@@ -19,6 +17,7 @@ func newFollowed() (*Bindings, *bindingStore) {
 	b := &Bindings{
 		exports:     map[v1alpha1.ExportKey]*followed{},
 		byCluster:   map[logicalcluster.Name]map[v1alpha1.ExportKey]struct{}{},
+		byLabel:     map[string]v1alpha1.ExportKey{claimLabel(testExport): testExport},
 		subscribers: map[int]func(BindingEvent){},
 	}
 	f := &followed{export: testExport, stop: func() {}, listed: make(chan struct{}), clusters: map[logicalcluster.Name]map[string]*binding{}}
@@ -99,7 +98,7 @@ func TestARelistAnnouncesWhatWasMissed(t *testing.T) {
 	if err := store.Replace(relist, "3"); err != nil {
 		t.Fatal(err)
 	}
-	want := map[logicalcluster.Name]BindingEventType{"changes": BindingChanged, "goes": BindingRemoved, "comes": BindingAdded}
+	want := map[logicalcluster.Name]BindingEventType{"changes": BindingChanged, "goes": BindingRemoved, "comes": BindingAdded, "": BindingsListed}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
@@ -117,23 +116,6 @@ func TestABindingIsAddedWhenItIsBound(t *testing.T) {
 	}
 	if diff := cmp.Diff([]BindingEventType{BindingChanged, BindingAdded}, got); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
-	}
-}
-
-func TestAClaimWithASelectorStampsOnlyWhatItSelects(t *testing.T) {
-	b, store := newFollowed()
-	selector := apisv1alpha2.PermissionClaimSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}}
-	if err := store.Add(apiBinding("consumer1", "1", accepts(configMaps("get"), selector), claims(configMaps("get")))); err != nil {
-		t.Fatal(err)
-	}
-	resource := schema.GroupResource{Resource: "configmaps"}
-	for team, want := range map[string]int{"a": 1, "b": 0} {
-		if stamps := b.ClaimLabels("consumer1", resource, map[string]string{"team": team}); len(stamps) != want {
-			t.Errorf("team %s: got labels %v, want %d", team, stamps, want)
-		}
-	}
-	if stamps := b.ClaimLabels("consumer2", resource, map[string]string{"team": "a"}); len(stamps) != 0 {
-		t.Errorf("another workspace: got labels %v", stamps)
 	}
 }
 

@@ -20,6 +20,7 @@ type Bindings struct {
 	mu          sync.RWMutex
 	exports     map[v1alpha1.ExportKey]*followed
 	byCluster   map[logicalcluster.Name]map[v1alpha1.ExportKey]struct{}
+	byLabel     map[string]v1alpha1.ExportKey // by the key of the label that shows objects to the export
 	subscribers map[int]func(BindingEvent)
 	nextID      int
 }
@@ -35,6 +36,8 @@ const (
 	BindingChanged BindingEventType = "Changed"
 	// BindingRemoved says that the binding was seen to go. It is a hint: ask Bound before deleting anything.
 	BindingRemoved BindingEventType = "Removed"
+	// BindingsListed says that all bindings of the export are known by now. It is told once, and names no binding.
+	BindingsListed BindingEventType = "Listed"
 )
 
 // BindingEvent says that a workspace's binding to an export has changed.
@@ -58,6 +61,7 @@ func NewBindings(config Config) (*Bindings, error) {
 		kcp:         k,
 		exports:     map[v1alpha1.ExportKey]*followed{},
 		byCluster:   map[logicalcluster.Name]map[v1alpha1.ExportKey]struct{}{},
+		byLabel:     map[string]v1alpha1.ExportKey{},
 		subscribers: map[int]func(BindingEvent){},
 	}, nil
 }
@@ -74,6 +78,7 @@ func (b *Bindings) Track(export v1alpha1.ExportKey) error {
 		return err
 	}
 	b.exports[export] = f
+	b.byLabel[claimLabel(export)] = export
 	return nil
 }
 
@@ -87,6 +92,7 @@ func (b *Bindings) Untrack(export v1alpha1.ExportKey) {
 	}
 	f.stop()
 	delete(b.exports, export)
+	delete(b.byLabel, claimLabel(export))
 	for cluster := range f.clusters {
 		b.unindex(cluster, export)
 	}
@@ -101,6 +107,7 @@ func (b *Bindings) Close() {
 	}
 	b.exports = map[v1alpha1.ExportKey]*followed{}
 	b.byCluster = map[logicalcluster.Name]map[v1alpha1.ExportKey]struct{}{}
+	b.byLabel = map[string]v1alpha1.ExportKey{}
 }
 
 // Subscribe calls handle for every event from now on, one export's in order. handle must return quickly and

@@ -44,8 +44,14 @@ func (s *bindingStore) Delete(object any) error {
 
 // Replace implements cache.ReflectorStore.
 func (s *bindingStore) Replace(objects []any, _ string) error {
-	s.change(func() []BindingEvent { return s.replace(objects) })
-	s.followed.once.Do(func() { close(s.followed.listed) })
+	s.change(func() []BindingEvent {
+		events := s.replace(objects)
+		s.followed.once.Do(func() {
+			close(s.followed.listed)
+			events = append(events, BindingEvent{Type: BindingsListed, Export: s.followed.export})
+		})
+		return events
+	})
 	return nil
 }
 

@@ -49,6 +49,16 @@ func (f *followed) bound(cluster logicalcluster.Name) bool {
 	return false
 }
 
+// isListed says whether the bindings have been listed once.
+func (f *followed) isListed() bool {
+	select {
+	case <-f.listed:
+		return true
+	default:
+		return false
+	}
+}
+
 func errNotTracked(export v1alpha1.ExportKey) error {
 	return fmt.Errorf("bindings of %s are not followed", export)
 }

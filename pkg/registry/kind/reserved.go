@@ -27,10 +27,6 @@ var finalizerElement = value.NewValueInterface(v1alpha1.Finalizer)
 // the children.
 var collectorFinalizers = sets.New(metav1.FinalizerDeleteDependents, metav1.FinalizerOrphanDependents)
 
-// claimPrefix starts the labels by which kcp filters what an export's claims let it see. It stands here
-// because only pkg/publish knows kcp's types.
-const claimPrefix = "claimed.internal.apis.kcp.io/"
-
 type internalKey struct{}
 
 // WithInternal marks a write as krop's own: it may set, change and remove reserved metadata. Never

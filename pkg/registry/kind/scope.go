@@ -77,7 +77,7 @@ func (k *Kind) equivalents() runtime.EquivalentResourceMapper {
 
 func (k *Kind) fieldManager(types managedfields.TypeConverter, subresource string, reset map[fieldpath.APIVersion]*fieldpath.Set) (*managedfields.FieldManager, error) {
 	manager, err := managedfields.NewDefaultCRDFieldManager(types, k.codecs.safe, k.schema, k.codecs.creater,
-		k.GVK(), k.GVK().GroupVersion(), subresource, fieldpath.NewExcludeFilterSetMap(reset))
+		k.GVK(), k.GVK().GroupVersion(), subresource, unownedOf(reset))
 	if err != nil {
 		return nil, fmt.Errorf("making the field manager: %w", err)
 	}

@@ -29,7 +29,13 @@ type StoreOptions struct {
 	ExportCluster logicalcluster.Name
 	// Allowed are the reserved labels, annotations and finalizers that users may write all the same.
 	Allowed []string
+	// ClaimLabels may be nil: then no export sees the objects through a claim.
+	ClaimLabels ClaimLabels
 }
+
+// ClaimLabels returns the labels that an object of a cluster is to be stored with: those that it has, with kcp's
+// labels of claims brought up to date. It returns its argument if they are, and never changes it.
+type ClaimLabels func(cluster logicalcluster.Name, resource schema.GroupResource, labels map[string]string) map[string]string
 
 // Store keeps the objects of one kind. Requests must carry their logical cluster
 // (etcd.WithCluster) and namespace in their context.
@@ -66,12 +72,13 @@ func NewStore(k *Kind, options StoreOptions) (*Store, error) {
 		customResourceStrategy: k.strategy,
 		kind:                   k,
 		reservation:            reservation{allowed: sets.New(options.Allowed...)},
+		claims:                 claims{resource: resource.GroupResource, labels: options.ClaimLabels},
 	})
 	if err := main.CompleteWithOptions(&generic.StoreOptions{RESTOptions: restOptions, AttrFunc: k.strategy.GetAttrs}); err != nil {
 		return nil, fmt.Errorf("storage of %s: %w", resource.GroupResource, err)
 	}
 	status := *main
-	status.UpdateStrategy = statusStrategy{k.status}
+	status.UpdateStrategy = statusStrategy{k.status, claims{resource: resource.GroupResource, labels: options.ClaimLabels}}
 	status.ResetFieldsStrategy = k.status
 	return &Store{Kind: k, Main: main, Status: &status}, nil
 }

@@ -59,23 +59,26 @@ func subresources(internal *apiextensions.CustomResourceDefinition) *apiextensio
 	return internal.Spec.Versions[0].Subresources
 }
 
-// mainStrategy is upstream's strategy, with reserved metadata kept and the cluster stamped.
+// mainStrategy is upstream's strategy, with reserved metadata kept and what kcp would stamp stamped.
 type mainStrategy struct {
 	customResourceStrategy
 	kind        *Kind
 	reservation reservation
+	claims      claims
 }
 
 // PrepareForCreate also drops status, as upstream does.
 func (s mainStrategy) PrepareForCreate(ctx context.Context, object runtime.Object) {
 	s.customResourceStrategy.PrepareForCreate(ctx, object)
 	s.reservation.apply(ctx, metaOf(object), nil)
+	s.claims.stamp(ctx, metaOf(object))
 }
 
 // PrepareForUpdate also keeps the stored status, as upstream does.
 func (s mainStrategy) PrepareForUpdate(ctx context.Context, object, old runtime.Object) {
 	s.customResourceStrategy.PrepareForUpdate(ctx, object, old)
 	s.reservation.apply(ctx, metaOf(object), metaOf(old))
+	s.claims.stamp(ctx, metaOf(object))
 }
 
 // Validate also refuses to create outside of one logical cluster. The store would, too, but only
@@ -111,12 +114,14 @@ func (k *Kind) resetByMain() map[fieldpath.APIVersion]*fieldpath.Set {
 // statusStrategy is upstream's: everything but status stays as it is stored.
 type statusStrategy struct {
 	customResourceStrategy
+	claims claims
 }
 
-// PrepareForUpdate also stamps the cluster, for objects that were stored without.
+// PrepareForUpdate also stamps what every write does; the cluster is for objects that were stored without.
 func (s statusStrategy) PrepareForUpdate(ctx context.Context, object, old runtime.Object) {
 	s.customResourceStrategy.PrepareForUpdate(ctx, object, old)
 	stampCluster(ctx, metaOf(object))
+	s.claims.stamp(ctx, metaOf(object))
 }
 
 // metaOf is the object's metadata. The store only passes what has some. Were that to change, reserved metadata
