@@ -20,6 +20,9 @@ type Program struct {
 	// CRD is the kind that instances have: one version, with the status subresource, and with krop's
 	// own status fields beside the author's. It is never created anywhere; it describes the kind.
 	CRD *apiextensionsv1.CustomResourceDefinition
+	// Kinds are what it was compiled against. If a plane serves one of them otherwise, compiling again may give
+	// another program, or none.
+	Kinds UsedKinds
 	// Nodes are in topological order: a node comes after all that it depends on.
 	Nodes []Node
 

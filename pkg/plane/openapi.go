@@ -2,6 +2,7 @@ package plane
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -41,7 +42,7 @@ type documentKind struct {
 
 func newDocuments() *documents { return &documents{schemas: lru.New(maxSchemas)} }
 
-func (d *documents) get(location string, gvk schema.GroupVersionKind) (*spec.Schema, bool) {
+func (d *documents) get(location string, gvk schema.GroupVersionKind) (*hashedSchema, bool) {
 	key, ok := keyOf(location, gvk)
 	if !ok {
 		return nil, false
@@ -50,22 +51,42 @@ func (d *documents) get(location string, gvk schema.GroupVersionKind) (*spec.Sch
 	if !ok {
 		return nil, false
 	}
-	return known.(*spec.Schema), true
+	return known.(*hashedSchema), true
 }
 
-func (d *documents) add(location string, gvk schema.GroupVersionKind, resolved *spec.Schema) {
+func (d *documents) add(location string, gvk schema.GroupVersionKind, resolved *hashedSchema) {
 	if key, ok := keyOf(location, gvk); ok {
 		d.schemas.Add(key, resolved)
 	}
 }
 
+// hashedSchema is a schema with what identifies its content.
+type hashedSchema struct {
+	schema *spec.Schema
+	hash   string
+}
+
+func hashed(resolved *spec.Schema) (*hashedSchema, error) {
+	content, err := json.Marshal(resolved)
+	if err != nil {
+		return nil, err
+	}
+	return &hashedSchema{resolved, fmt.Sprintf("%x", sha256.Sum256(content))}, nil
+}
+
 // keyOf is false for a document without a hash, which can't be known to be unchanged.
 func keyOf(location string, gvk schema.GroupVersionKind) (documentKind, bool) {
+	path, hash := hashIn(location)
+	return documentKind{path, hash, gvk}, hash != ""
+}
+
+// hashIn is a document's path, and its hash if its location has one.
+func hashIn(location string) (path, hash string) {
 	parsed, err := url.Parse(location)
-	if err != nil || parsed.Query().Get(hashOf) == "" {
-		return documentKind{}, false
+	if err != nil {
+		return "", ""
 	}
-	return documentKind{parsed.Path, parsed.Query().Get(hashOf), gvk}, true
+	return parsed.Path, parsed.Query().Get(hashOf)
 }
 
 // readIndex reads where the plane's documents are, by group version, each with its hash. The

@@ -18,6 +18,8 @@ type ResourceType struct {
 	Schema     *spec.Schema
 	GVR        schema.GroupVersionResource
 	Namespaced bool
+	// Hash identifies all of the above: it is the same for the same content, also of different planes.
+	Hash string
 }
 
 // UnknownKindError says that a plane doesn't serve a kind.
@@ -81,10 +83,18 @@ func (s *Schemas) Resolve(ctx context.Context, gvk schema.GroupVersionKind) (*Re
 		return nil, err
 	}
 	return &ResourceType{
-		Schema:     resolved,
+		Schema:     resolved.schema,
 		GVR:        gvk.GroupVersion().WithResource(resource.Name),
 		Namespaced: resource.Namespaced,
+		Hash:       fmt.Sprintf("%s/%t/%s", resource.Name, resource.Namespaced, resolved.hash),
 	}, nil
+}
+
+// Document identifies what the plane's OpenAPI says of the group version as a whole; empty if it says nothing, or
+// its server doesn't say which version of it this is. It is part of what was read when s was made.
+func (s *Schemas) Document(gv schema.GroupVersion) string {
+	_, hash := hashIn(s.index[groupVersionPath(gv)])
+	return hash
 }
 
 // resource finds the kind in the plane's discovery.
@@ -117,7 +127,7 @@ func (s *Schemas) list(ctx context.Context, gv schema.GroupVersion) (*metav1.API
 }
 
 // schema finds the kind in the plane's OpenAPI v3.
-func (s *Schemas) schema(ctx context.Context, gvk schema.GroupVersionKind) (*spec.Schema, error) {
+func (s *Schemas) schema(ctx context.Context, gvk schema.GroupVersionKind) (*hashedSchema, error) {
 	location, ok := s.index[groupVersionPath(gvk.GroupVersion())]
 	if !ok {
 		return nil, &UnknownKindError{GVK: gvk, Target: s.target}
@@ -136,8 +146,12 @@ func (s *Schemas) schema(ctx context.Context, gvk schema.GroupVersionKind) (*spe
 	if resolved == nil {
 		return nil, &UnknownKindError{GVK: gvk, Target: s.target}
 	}
-	s.documents.add(location, gvk, resolved)
-	return resolved, nil
+	found, err := hashed(resolved)
+	if err != nil {
+		return nil, fmt.Errorf("schema of %s: %w", gvk, err)
+	}
+	s.documents.add(location, gvk, found)
+	return found, nil
 }
 
 // document reads and parses a group version's document, once.
