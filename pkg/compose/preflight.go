@@ -191,7 +191,7 @@ func notWrittenYet(rows []v1alpha1.ComposedResource) {
 	for i := range rows {
 		row := &rows[i]
 		if row.Name != "" && row.UID == "" && (row.State == v1alpha1.StateApplied || row.State == v1alpha1.StateReady) {
-			row.State, row.Message = v1alpha1.StatePending, "not written yet"
+			row.State, row.WaitingFor, row.Message = v1alpha1.StatePending, "", engine.NotWrittenYet
 		}
 	}
 }

@@ -98,20 +98,46 @@ func (w *work) rowless(plan *engine.Plan) error {
 // describeRows is the plan's inventory, with what this call has found out about each child.
 func (w *work) describeRows(plan *engine.Plan) []v1alpha1.ComposedResource {
 	rows := engine.Rows(plan, w.rows)
+	failed := map[string]v1alpha1.ComposedResource{}
 	for i := range rows {
-		if rows[i].Name == "" {
-			continue
+		if rows[i].Name != "" {
+			w.describeRow(&rows[i])
 		}
-		w.describeRow(&rows[i])
-		node := plan.Node(v1alpha1.NodeID(rows[i].ID))
-		if node == nil || rows[i].State != v1alpha1.StatePending || rows[i].WaitingFor != "" {
-			continue
-		}
-		if dependency, waits := w.heldDependency(node); waits {
-			rows[i].WaitingFor = string(dependency)
+		if _, known := failed[rows[i].ID]; rows[i].State == v1alpha1.StateFailed && !known {
+			failed[rows[i].ID] = rows[i]
 		}
 	}
+	for i := range rows {
+		w.describeReason(plan, &rows[i], failed)
+	}
 	return rows
+}
+
+// describeReason says of a child that pends for the sake of a node what is the matter with that node.
+func (w *work) describeReason(plan *engine.Plan, row *v1alpha1.ComposedResource, failed map[string]v1alpha1.ComposedResource) {
+	if row.State != v1alpha1.StatePending {
+		return
+	}
+	if node := plan.Node(v1alpha1.NodeID(row.ID)); row.Name != "" && row.WaitingFor == "" && node != nil {
+		if culprit, waits := w.culprit(plan, node); waits {
+			row.WaitingFor, row.Message = string(culprit), plan.Explain(&engine.Waiting{Node: culprit})
+		}
+	}
+	if culprit, is := failed[row.WaitingFor]; is {
+		row.Message = engine.Truncated(describe(nodeOf(culprit), culprit.Key()) + " failed: " + culprit.Message)
+	}
+}
+
+// culprit is the node that holds back the others that this one depends on, and with them this one.
+func (w *work) culprit(plan *engine.Plan, node *engine.NodePlan) (id v1alpha1.NodeID, waits bool) {
+	for node != nil {
+		dependency, held := w.heldDependency(node)
+		if !held {
+			return id, waits
+		}
+		id, waits, node = dependency, true, plan.Node(dependency)
+	}
+	return id, waits
 }
 
 func (w *work) describeRow(row *v1alpha1.ComposedResource) {

@@ -16,26 +16,32 @@ type Waiting struct {
 	Path string
 	// Expression is what could not be evaluated, or the readyWhen that does not hold.
 	Expression string
+	// ReadyWhen says that Expression is a readyWhen of Node's own.
+	ReadyWhen bool
 	// Schemaless is set where Path lies under a field without a schema, so that it may be a typo.
 	Schemaless bool
 }
 
 // String is what status shows as waitingFor: "server.status.endpoint", "server (readyWhen …)", "server".
 func (w *Waiting) String() string {
-	dot := "."
-	if strings.HasPrefix(w.Path, "[") {
-		dot = ""
-	}
 	switch {
 	case w.Path != "" && w.Schemaless:
-		return fmt.Sprintf("%s%s%s (no schema: check the spelling)", w.Node, dot, w.Path)
+		return w.field() + " (no schema: check the spelling)"
 	case w.Path != "":
-		return fmt.Sprintf("%s%s%s", w.Node, dot, w.Path)
+		return w.field()
 	case w.Expression != "":
 		return fmt.Sprintf("%s (%s)", w.Node, w.Expression)
 	default:
 		return string(w.Node)
 	}
+}
+
+// field is Path as an expression would say it: server.status.endpoint, servers[1].status.endpoint.
+func (w *Waiting) field() string {
+	if strings.HasPrefix(w.Path, "[") {
+		return string(w.Node) + w.Path
+	}
+	return string(w.Node) + "." + w.Path
 }
 
 // Error implements error.

@@ -30,10 +30,10 @@ func Rows(plan *Plan, previous []v1alpha1.ComposedResource) []v1alpha1.ComposedR
 		if node.External {
 			continue
 		}
-		rows = append(rows, childRows(node, known)...)
+		rows = append(rows, plan.childRows(node, known)...)
 		earlier := earlierRows(plan, node, previous, wanted)
 		if len(node.Children)+len(earlier) == 0 {
-			rows = append(rows, node.row())
+			rows = append(rows, plan.row(node))
 		}
 		rows = append(rows, earlier...)
 	}
@@ -50,10 +50,10 @@ func wantedKeys(plan *Plan) map[v1alpha1.ObjectKey]bool {
 	return wanted
 }
 
-func childRows(node *NodePlan, known map[v1alpha1.ObjectKey]v1alpha1.ComposedResource) []v1alpha1.ComposedResource {
+func (p *Plan) childRows(node *NodePlan, known map[v1alpha1.ObjectKey]v1alpha1.ComposedResource) []v1alpha1.ComposedResource {
 	rows := make([]v1alpha1.ComposedResource, 0, len(node.Children))
 	for _, child := range node.Children {
-		row := node.row()
+		row := p.row(node)
 		row.Namespace, row.Name = child.Key.Namespace, child.Key.Name
 		row.UID = known[child.Key].UID
 		if child.Observed != nil {
@@ -62,12 +62,15 @@ func childRows(node *NodePlan, known map[v1alpha1.ObjectKey]v1alpha1.ComposedRes
 			}
 			row.State = observedState(node)
 		} else {
-			row.Message = "not written yet"
+			row.Message = NotWrittenYet
 		}
 		rows = append(rows, row)
 	}
 	return rows
 }
+
+// NotWrittenYet is what is said of children that are to be written next.
+const NotWrittenYet = "not written yet"
 
 func observedState(node *NodePlan) v1alpha1.State {
 	switch {
@@ -91,7 +94,7 @@ func earlierRows(plan *Plan, node *NodePlan, previous []v1alpha1.ComposedResourc
 			rows = append(rows, deleting(row))
 			continue
 		}
-		current := node.row()
+		current := plan.row(node)
 		row.State, row.WaitingFor, row.Message = current.State, current.WaitingFor, current.Message
 		rows = append(rows, row)
 	}
@@ -120,7 +123,7 @@ func deleting(row v1alpha1.ComposedResource) v1alpha1.ComposedResource {
 }
 
 // row is what is known of the node itself.
-func (n *NodePlan) row() v1alpha1.ComposedResource {
+func (p *Plan) row(n *NodePlan) v1alpha1.ComposedResource {
 	row := v1alpha1.ComposedResource{
 		ID:             string(n.ID),
 		Target:         n.Target,
@@ -142,13 +145,10 @@ func (n *NodePlan) row() v1alpha1.ComposedResource {
 		}
 	}
 	if n.Waiting != nil {
-		row.WaitingFor = Truncated(n.Waiting.String())
+		row.WaitingFor, row.Message = Truncated(n.Waiting.String()), Truncated(p.Explain(n.Waiting))
 	}
 	if n.Err != nil {
-		// The row itself says which node it is about.
-		unnamed := *n.Err
-		unnamed.Node = ""
-		row.Message = Truncated(unnamed.Error())
+		row.Message = Truncated(n.failure()) // the row itself says which node it is about
 	}
 	return row
 }

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
@@ -20,7 +19,7 @@ type Health struct {
 //
 // Messages name the node that is the reason, which is not always the one that waits.
 func Summarize(plan *Plan, rows []v1alpha1.ComposedResource, err error) Health {
-	view := newView(rows)
+	view := newView(plan, rows)
 	if plan != nil && plan.StatusError != nil && plan.pass != nil {
 		view.failures = append(view.failures, "status: "+Truncated(plan.StatusError.Error()))
 	}
@@ -72,65 +71,39 @@ const (
 
 // view sorts rows by what they mean for conditions. Each entry is a message.
 type view struct {
-	failures, pending, notReady, deleting []string
-	// culprits are those that are not ready and keep others from being written.
-	culprits []string
+	failures, deleting []string
+	// reasons why children are not written or not ready, each once, those first that keep others from
+	// being written.
+	reasons []string
+	// pending says that some are not written yet.
+	pending bool
+	// incomplete says why fields of the author's status are left out.
+	incomplete []string
 }
 
-func newView(rows []v1alpha1.ComposedResource) *view {
+func newView(plan *Plan, rows []v1alpha1.ComposedResource) *view {
 	v := &view{}
+	var waiting []v1alpha1.ComposedResource
 	for _, row := range rows {
 		switch row.State {
 		case v1alpha1.StateFailed:
 			v.failures = append(v.failures, describe(row)+": "+row.Message)
 		case v1alpha1.StatePending, v1alpha1.StateUnverified:
-			v.pending = append(v.pending, describe(row)+waits(row, "is not written yet"))
+			v.pending = true
+			waiting = append(waiting, row)
 		case v1alpha1.StateApplied:
-			v.notReady = append(v.notReady, unready(row))
-			if isAwaited(row, rows) {
-				v.culprits = append(v.culprits, unready(row))
-			}
+			waiting = append(waiting, row)
 		case v1alpha1.StateDeleting:
 			v.deleting = append(v.deleting, describe(row))
 		}
 	}
+	v.reasons = reasonsOf(waiting)
+	if plan != nil {
+		for _, missing := range plan.StatusWaiting {
+			v.incomplete = append(v.incomplete, Truncated(plan.Explain(missing)))
+		}
+	}
 	return v
-}
-
-// describe names node, plane and object: resource "config" (consumer ConfigMap default/web).
-func describe(row v1alpha1.ComposedResource) string {
-	object := fmt.Sprintf("%s %s", row.Target, row.Kind)
-	if row.Name != "" {
-		object += " " + objectName(row.Key())
-	}
-	return fmt.Sprintf("resource %q (%s)", row.ID, object)
-}
-
-func waits(row v1alpha1.ComposedResource, otherwise string) string {
-	if row.WaitingFor == "" {
-		return " " + otherwise
-	}
-	return " waits for " + row.WaitingFor
-}
-
-// unready says which readyWhen doesn't hold, or which field of the object itself is missing.
-func unready(row v1alpha1.ComposedResource) string {
-	about := describe(row) + " is not ready"
-	if expression, ok := strings.CutPrefix(row.WaitingFor, row.ID+" ("); ok {
-		return about + ": readyWhen " + strings.TrimSuffix(expression, ")") + " does not hold"
-	}
-	if row.WaitingFor != "" && row.WaitingFor != row.ID {
-		return about + ": waits for " + row.WaitingFor
-	}
-	return about
-}
-
-// isAwaited says whether a pending row waits for the node of this one.
-func isAwaited(row v1alpha1.ComposedResource, rows []v1alpha1.ComposedResource) bool {
-	return slices.ContainsFunc(rows, func(other v1alpha1.ComposedResource) bool {
-		after, ok := strings.CutPrefix(other.WaitingFor, row.ID)
-		return ok && other.State == v1alpha1.StatePending && other.ID != row.ID && (after == "" || strings.ContainsAny(after[:1], ".[ "))
-	})
 }
 
 // maxListed is how many things a condition's message lists; the rows have them all.
@@ -148,12 +121,15 @@ func (v *view) ready() Condition {
 	switch {
 	case len(v.failures) > 0:
 		c.Reason, c.Message = v1alpha1.ReasonFailed, several(v.failures)
-	case len(v.pending) > 0:
-		c.Reason, c.Message = v1alpha1.ReasonPending, several(slices.Concat(v.culprits, v.pending))
-	case len(v.notReady) > 0:
-		c.Reason, c.Message = v1alpha1.ReasonNotReady, several(v.notReady)
+	case v.pending:
+		c.Reason, c.Message = v1alpha1.ReasonPending, several(v.reasons)
+	case len(v.reasons) > 0:
+		c.Reason, c.Message = v1alpha1.ReasonNotReady, several(v.reasons)
 	default:
 		c.Status, c.Reason, c.Message = conditionTrue, v1alpha1.ReasonAllReady, "all children are ready"
+		if len(v.incomplete) > 0 {
+			c.Message += "; fields of status are left out: " + several(v.incomplete)
+		}
 	}
 	return c
 }
@@ -163,10 +139,10 @@ func (v *view) progressing() Condition {
 	switch {
 	case len(v.failures) > 0:
 		c.Reason, c.Message = v1alpha1.ReasonFailed, "trying again: "+several(v.failures)
-	case len(v.pending) > 0:
-		c.Reason, c.Message = v1alpha1.ReasonPending, several(slices.Concat(v.culprits, v.pending))
-	case len(v.notReady) > 0:
-		c.Reason, c.Message = v1alpha1.ReasonNotReady, several(v.notReady)
+	case v.pending:
+		c.Reason, c.Message = v1alpha1.ReasonPending, several(v.reasons)
+	case len(v.reasons) > 0:
+		c.Reason, c.Message = v1alpha1.ReasonNotReady, several(v.reasons)
 	case len(v.deleting) > 0:
 		c.Reason, c.Message = v1alpha1.ReasonDeleting, "deleting "+several(v.deleting)
 	default:

@@ -133,5 +133,5 @@ func (p *pass) unready(n *node, condition *expression, object *unstructured.Unst
 			return &engine.Waiting{Node: n.id, Path: gap.path.String(), Expression: condition.source, Schemaless: gap.schemaless(n.schema)}
 		}
 	}
-	return &engine.Waiting{Node: n.id, Expression: condition.source}
+	return &engine.Waiting{Node: n.id, Expression: condition.source, ReadyWhen: true}
 }

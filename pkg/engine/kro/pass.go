@@ -245,7 +245,7 @@ func (p *pass) holds(n *node, condition *expression, scope *scope, object *unstr
 	case err != nil:
 		return p.failed(n.id, condition, err)
 	case !ready:
-		return &engine.Waiting{Node: n.id, Expression: condition.source}
+		return &engine.Waiting{Node: n.id, Expression: condition.source, ReadyWhen: true}
 	default:
 		return nil
 	}
