@@ -95,7 +95,7 @@ func (w *work) writeOptions() plane.WriteOptions {
 // plan makes a plan of what is observed. Objects that the instance only refers to are read for it.
 func (w *work) plan(ctx context.Context) *engine.Plan {
 	for {
-		plan := w.request.Program.Plan(w.request.Instance, w.request.Consumer, w.observed)
+		plan := w.request.Program.Plan(w.request.Instance, w.request.Consumer, w.observed, nil)
 		external := w.unreadExternal(plan)
 		if len(external) == 0 {
 			return plan

@@ -42,8 +42,11 @@ type Plan struct {
 type NodePlan struct {
 	*Node
 	Outcome Outcome
-	// Children are the node's objects, if Desired.
+	// Children are the node's objects, if Desired. External nodes have none: what they read is no child.
 	Children []Child
+	// Reference is what an External node reads, once it could be rendered; set also while its object
+	// is missing.
+	Reference *Reference
 	// Waiting is set if Pending, and if Desired and observed but not ready.
 	Waiting *Waiting
 	// Err is set if Failed, and if Desired and a readyWhen fails on what is observed.

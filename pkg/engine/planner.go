@@ -10,12 +10,13 @@ import (
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
 )
 
-// Plan says what the instance should consist of, given what is observed of it. Objects in observed
-// must be the instance's own (OwnedBy) or answers to dry-runs: expressions see their content.
+// Plan says what the instance should consist of, given what is observed of it and what was read for its
+// references. Objects in observed must be the instance's own (OwnedBy) or answers to dry-runs: expressions
+// see their content.
 //
 // The instance needs name, namespace, uid, creationTimestamp and generation. It is not changed. A
 // node that pends or fails holds back what depends on it and nothing else.
-func (p *Program) Plan(instance *unstructured.Unstructured, consumer logicalcluster.Name, observed Observed) *Plan {
+func (p *Program) Plan(instance *unstructured.Unstructured, consumer logicalcluster.Name, observed Observed, read Read) *Plan {
 	plan := &Plan{Nodes: make([]NodePlan, len(p.Nodes))}
 	for i := range p.Nodes {
 		plan.Nodes[i].Node = &p.Nodes[i]
@@ -33,6 +34,7 @@ func (p *Program) Plan(instance *unstructured.Unstructured, consumer logicalclus
 		pass:     pass,
 		naming:   naming{program: p, consumer: consumer, instance: instance},
 		observed: observed,
+		read:     read,
 		claimed:  make(map[v1alpha1.ObjectKey]v1alpha1.NodeID),
 	}
 	for i := range plan.Nodes {
@@ -66,6 +68,7 @@ type planner struct {
 	pass     Pass
 	naming   naming
 	observed Observed
+	read     Read
 	claimed  map[v1alpha1.ObjectKey]v1alpha1.NodeID
 }
 

@@ -39,6 +39,7 @@ type Node struct {
 	Namespaced     bool
 	Collection     bool // has forEach
 	External       bool // externalRef: read, never written
+	Selects        bool // External by selector: a list in expressions, as Collection is
 	DependsOn      []v1alpha1.NodeID
 	Level          int32 // 0 for nodes that depend on no other; otherwise one more than the highest of DependsOn
 	ConflictPolicy v1alpha1.ConflictPolicy

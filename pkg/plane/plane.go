@@ -6,6 +6,7 @@ import (
 
 	"github.com/kcp-dev/logicalcluster/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -30,6 +31,10 @@ type Object struct {
 type Plane interface {
 	// Get reads one object from the API server itself, not from a cache.
 	Get(ctx context.Context, object Object) (*unstructured.Unstructured, error)
+	// List reads the objects that the selector picks, of one namespace or, if that is empty, of all; in the
+	// order of namespace and name, from the API server itself. What is more than limit objects, or larger
+	// than MaxListBytes, is refused as a *BoundError.
+	List(ctx context.Context, gvr schema.GroupVersionResource, namespace string, selector labels.Selector, limit int) ([]*unstructured.Unstructured, error)
 	// Create writes an object that was observed not to exist. It fails with AlreadyExists if it does by now.
 	Create(ctx context.Context, gvr schema.GroupVersionResource, object *unstructured.Unstructured, options WriteOptions) (*unstructured.Unstructured, error)
 	// Apply makes live what desired says: fields that this field manager wrote earlier and that

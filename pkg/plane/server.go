@@ -96,20 +96,27 @@ func (s *server) Delete(ctx context.Context, object Object, uid types.UID) error
 }
 
 // call makes one call within the plane's bounds, and tells errors of the way from those of the server.
-func (s *server) call(ctx context.Context, do func(context.Context) (*unstructured.Unstructured, error)) (*unstructured.Unstructured, error) {
+func (s *server) call(ctx context.Context, do func(context.Context) (*unstructured.Unstructured, error)) (object *unstructured.Unstructured, err error) {
+	err = s.within(ctx, func(ctx context.Context) (err error) {
+		object, err = do(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return object, nil
+}
+
+func (s *server) within(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	select {
 	case s.slots <- struct{}{}:
 		defer func() { <-s.slots }()
 	case <-ctx.Done():
-		return nil, reach(ctx.Err())
+		return reach(ctx.Err())
 	}
-	object, err := do(ctx)
-	if err != nil {
-		return nil, reach(err)
-	}
-	return object, nil
+	return reach(do(ctx))
 }
 
 func (s *server) resource(object Object) dynamic.ResourceInterface {
@@ -135,13 +142,19 @@ func checkName(object Object) error {
 	if object.Name == "" {
 		problems = append(problems, field.Required(metadata.Child("name"), "name is required"))
 	}
-	for _, problem := range content.IsPathSegmentName(object.Namespace) {
-		problems = append(problems, field.Invalid(metadata.Child("namespace"), object.Namespace, problem))
-	}
+	problems = append(problems, namespaceProblems(object.Namespace)...)
 	if len(problems) == 0 {
 		return nil
 	}
 	return apierrors.NewInvalid(schema.GroupKind{Group: object.GVR.Group, Kind: object.GVR.Resource}, object.Name, problems)
+}
+
+func namespaceProblems(namespace string) field.ErrorList {
+	var problems field.ErrorList
+	for _, problem := range content.IsPathSegmentName(namespace) {
+		problems = append(problems, field.Invalid(field.NewPath("metadata", "namespace"), namespace, problem))
+	}
+	return problems
 }
 
 func dryRun(options WriteOptions) []string {

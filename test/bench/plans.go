@@ -25,12 +25,12 @@ func (b *bench) plans(context.Context, size) error {
 	one := instance("Five", "one")
 	one.SetUID("00000000-0000-0000-0000-000000000001")
 	one.SetGeneration(1)
-	if plan := program.Plan(one, "consumer", engine.Observed{}); plan.Nodes[0].Outcome != engine.Desired {
+	if plan := program.Plan(one, "consumer", engine.Observed{}, nil); plan.Nodes[0].Outcome != engine.Desired {
 		return fmt.Errorf("a plan says %s of node %s: %v", plan.Nodes[0].Outcome, plan.Nodes[0].ID, plan.Nodes[0].Err)
 	}
 	result := testing.Benchmark(func(b *testing.B) {
 		for b.Loop() {
-			program.Plan(one, "consumer", engine.Observed{})
+			program.Plan(one, "consumer", engine.Observed{}, nil)
 		}
 	})
 	fmt.Printf("\nA plan of five nodes in the engine alone: %.1f µs (aim: under 200)\n", float64(result.NsPerOp())/1000)

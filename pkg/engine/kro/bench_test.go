@@ -37,7 +37,7 @@ func BenchmarkPlanFiveNodes(b *testing.B) {
 	b.ReportAllocs()
 	defer reportCPU(b)()
 	for range b.N {
-		if plan := program.Plan(instance, "consumer1", observed); plan.StatusError != nil {
+		if plan := program.Plan(instance, "consumer1", observed, nil); plan.StatusError != nil {
 			b.Fatal(plan.StatusError)
 		}
 	}
@@ -57,7 +57,7 @@ func BenchmarkPlanForEach(b *testing.B) {
 	b.ReportAllocs()
 	defer reportCPU(b)()
 	for range b.N {
-		if plan := program.Plan(instance, "consumer1", nil); len(plan.Nodes[0].Children) != 1000 {
+		if plan := program.Plan(instance, "consumer1", nil, nil); len(plan.Nodes[0].Children) != 1000 {
 			b.Fatal(plan.Nodes[0].Err)
 		}
 	}

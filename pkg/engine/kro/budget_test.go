@@ -72,7 +72,7 @@ func TestExpressionsAreBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			program := oneExpression(t, expression, Limits{})
 			start := time.Now()
-			plan := program.Plan(oneInstance(spec), "c", nil)
+			plan := program.Plan(oneInstance(spec), "c", nil, nil)
 			if elapsed := time.Since(start); elapsed > 2*nodeTime {
 				t.Errorf("took %s", elapsed)
 			}
@@ -105,7 +105,7 @@ spec:
 	for i := range list {
 		list[i] = "x"
 	}
-	plan := program.Plan(oneInstance(map[string]any{"list": list}), "c", nil)
+	plan := program.Plan(oneInstance(map[string]any{"list": list}), "c", nil, nil)
 	if plan.Nodes[0].Outcome != engine.Failed {
 		t.Errorf("outcome is %s, expected Failed", plan.Nodes[0].Outcome)
 	}
@@ -113,7 +113,7 @@ spec:
 
 func TestThePlanAsAWholeIsBounded(t *testing.T) {
 	program := oneExpression(t, "string(lists.range(1000).all(i, i >= 0))", Limits{PlanCost: 1000})
-	plan := program.Plan(oneInstance(nil), "c", nil)
+	plan := program.Plan(oneInstance(nil), "c", nil, nil)
 	if node := plan.Nodes[0]; node.Outcome != engine.Failed || !strings.Contains(node.Err.Message, "more than 1000 units") {
 		t.Errorf("got %s, %v", node.Outcome, node.Err)
 	}

@@ -295,7 +295,7 @@ func TestStackedDiamondsTakeNoLonger(t *testing.T) {
 	instance := oneInstance(nil)
 	observed := engine.Observed{}
 	for range 125 {
-		plan := program.Plan(instance, "c", observed)
+		plan := program.Plan(instance, "c", observed, nil)
 		done := true
 		for _, node := range plan.Nodes {
 			for _, child := range node.Children {
@@ -320,7 +320,7 @@ func TestProgramsArePlannedConcurrently(t *testing.T) {
 	for range 8 {
 		wait.Go(func() {
 			for range 50 {
-				if plan := program.Plan(oneInstance(map[string]any{"text": "x"}), "c", nil); plan.Nodes[0].Outcome != engine.Failed {
+				if plan := program.Plan(oneInstance(map[string]any{"text": "x"}), "c", nil, nil); plan.Nodes[0].Outcome != engine.Failed {
 					t.Errorf("got %s", plan.Nodes[0].Outcome)
 				}
 			}

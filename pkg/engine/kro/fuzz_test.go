@@ -84,7 +84,7 @@ func texts(errs field.ErrorList) []string {
 }
 
 func checkPlan(t *testing.T, program *engine.Program, instance *unstructured.Unstructured) {
-	plan := program.Plan(instance, "consumer1", nil)
+	plan := program.Plan(instance, "consumer1", nil, nil)
 	for _, node := range plan.Nodes {
 		if node.Outcome == "" {
 			t.Errorf("%s is undecided", node.ID)

@@ -112,7 +112,7 @@ func planOf(t *testing.T, files map[string][]byte) string {
 		t.Fatal(err)
 	}
 	withDefaults(t, program, instance)
-	plan := program.Plan(instance, "consumer1", observedBy(program, instance, observations))
+	plan := program.Plan(instance, "consumer1", observedBy(program, instance, observations), nil)
 	return describePlan(t, plan, previous)
 }
 
@@ -148,7 +148,7 @@ func withDefaults(t testing.TB, program *engine.Program, instance *unstructured.
 func observedBy(program *engine.Program, instance *unstructured.Unstructured, observations []seen) engine.Observed {
 	observed := engine.Observed{}
 	for range observations {
-		plan := program.Plan(instance, "consumer1", observed)
+		plan := program.Plan(instance, "consumer1", observed, nil)
 		for _, o := range observations {
 			node := plan.Node(o.Node)
 			if node == nil || len(node.Children) <= o.Item {
