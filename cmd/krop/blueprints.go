@@ -44,7 +44,7 @@ func (k *krop) serveBlueprints(ctx context.Context) error {
 	})
 	unsubscribe := k.kcp.bindings.Subscribe(func(event publish.BindingEvent) {
 		served, ok := k.catalog.Lookup(event.Export)
-		if ok && served.Program != nil && event.Type != publish.BindingChanged {
+		if ok && served.Program != nil && (event.Type == publish.BindingAdded || event.Type == publish.BindingRemoved) {
 			blueprints.Enqueue(v1alpha1.InstanceKey{Export: home, Cluster: event.Export.Cluster, Name: served.Program.Blueprint})
 		}
 	})

@@ -47,6 +47,7 @@ func assemble(config *apiserver.Config, storage *storage, kcp *kcp) *krop {
 		Composer: composer, Planes: kcp.planes, Sources: kcp.planes, Bindings: loopBindings{kcp.bindings},
 		Ownership: k.leases.ownership(), StorageSince: storage.since, Resync: config.Options.Resync,
 	})
+	kcp.bindings.Subscribe(k.claimsChanged)
 	builder := &instance.Builder{
 		NewStore: k.newStore, Composer: composer,
 		Namespaces: instance.RememberNamespaces(instance.PlaneNamespaces{Planes: kcp.planes}),
@@ -78,7 +79,10 @@ func (k *krop) dependencies() apiserver.Dependencies {
 }
 
 func (k *krop) newStore(of *kind.Kind, export v1alpha1.ExportKey) (*kind.Store, error) {
-	return kind.NewStore(of, kind.StoreOptions{Backend: k.storage.Backend, ExportCluster: export.Cluster})
+	return kind.NewStore(of, kind.StoreOptions{
+		Backend: k.storage.Backend, ExportCluster: export.Cluster,
+		Allowed: engine.MarkKeys(), ClaimLabels: k.kcp.bindings.WithClaimLabels,
+	})
 }
 
 func (k *krop) reviewConfig(ctx context.Context, export v1alpha1.ExportKey, cluster logicalcluster.Name) (*rest.Config, error) {
@@ -111,12 +115,24 @@ func (f followed) Stop(export v1alpha1.ExportKey) {
 	f.kcp.endpoints.Forget(export)
 }
 
+// claimsChanged has the loop look at what kcp shows to whom.
+func (k *krop) claimsChanged(event publish.BindingEvent) {
+	if event.Type == publish.BindingsListed {
+		k.loop.ClaimsKnown()
+		return
+	}
+	k.loop.ClaimsChanged(event.Cluster)
+}
+
 // loopBindings is the bindings as the loop sees them.
 type loopBindings struct{ *publish.Bindings }
 
 // Subscribe implements gc.Bindings.
 func (b loopBindings) Subscribe(changed func(v1alpha1.ExportKey, logicalcluster.Name, bool)) {
 	b.Bindings.Subscribe(func(event publish.BindingEvent) {
+		if event.Type == publish.BindingsListed {
+			return
+		}
 		changed(event.Export, event.Cluster, event.Type != publish.BindingRemoved)
 	})
 }

@@ -85,6 +85,10 @@ func (n naming) mark(node *Node, object *unstructured.Unstructured) {
 	if annotations == nil {
 		annotations = make(map[string]string, 1)
 	}
+	if depth := childDepth(n.instance); depth != "" {
+		annotations[v1alpha1.AnnotationDepth] = depth
+		object.SetAnnotations(annotations) // part of what the hash is over
+	}
 	delete(annotations, v1alpha1.AnnotationDesiredHash)
 	annotations[v1alpha1.AnnotationDesiredHash] = DesiredHash(object)
 	object.SetAnnotations(annotations)

@@ -32,6 +32,11 @@ type Instances interface {
 	Delete(ctx context.Context, key v1alpha1.InstanceKey) error
 	// Finalize takes krop's finalizer off; the object goes if it was the last.
 	Finalize(ctx context.Context, instance *unstructured.Unstructured) error
+	// Labelled says whether the instance has the labels that kcp shows it to claiming exports by, as far as is known.
+	Labelled(ctx context.Context, key v1alpha1.InstanceKey) (bool, error)
+	// Relabel stores the instance with these labels brought up to date, under its lock. It returns the instance
+	// as it was and as it is; nil if it is gone.
+	Relabel(ctx context.Context, key v1alpha1.InstanceKey) (before, after *unstructured.Unstructured, err error)
 	// Lock excludes requests and other passes for the instance until unlock is called. It fails only
 	// when ctx ends first.
 	Lock(ctx context.Context, key v1alpha1.InstanceKey) (unlock func(), err error)

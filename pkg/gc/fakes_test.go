@@ -44,7 +44,9 @@ type memory struct {
 	watchers []chan watch.Event
 	locked   map[v1alpha1.InstanceKey]chan struct{}
 	failUIDs error
-	reads    int // of UIDs
+	// label is what every write puts on; "" for nothing.
+	label string
+	reads int // of UIDs
 	// granted and refused count what became of attempts to lock.
 	granted, refused int
 }
@@ -74,6 +76,9 @@ func (m *memory) put(instance *unstructured.Unstructured) *unstructured.Unstruct
 func (m *memory) write(key v1alpha1.InstanceKey, event watch.EventType, instance *unstructured.Unstructured) *unstructured.Unstructured {
 	m.revision++
 	instance = instance.DeepCopy()
+	if m.label != "" {
+		instance.SetLabels(map[string]string{"claimed": m.label})
+	}
 	instance.SetResourceVersion(strconv.Itoa(m.revision))
 	m.objects[key] = instance
 	if event == watch.Deleted {
@@ -171,6 +176,30 @@ func (m *memory) Delete(_ context.Context, key v1alpha1.InstanceKey) error {
 func (m *memory) Finalize(_ context.Context, instance *unstructured.Unstructured) error {
 	m.remove(m.keyOf(instance))
 	return nil
+}
+
+// claim says what every write puts on from now on.
+func (m *memory) claim(label string) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	m.label = label
+}
+
+func (m *memory) Labelled(_ context.Context, key v1alpha1.InstanceKey) (bool, error) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	object, ok := m.objects[key]
+	return !ok || object.GetLabels()["claimed"] == m.label, nil
+}
+
+func (m *memory) Relabel(_ context.Context, key v1alpha1.InstanceKey) (before, after *unstructured.Unstructured, err error) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	before, ok := m.objects[key]
+	if !ok {
+		return nil, nil, nil
+	}
+	return before.DeepCopy(), m.write(key, watch.Modified, before), nil
 }
 
 func (m *memory) Lock(ctx context.Context, key v1alpha1.InstanceKey) (func(), error) {

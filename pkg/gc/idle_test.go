@@ -56,6 +56,12 @@ func (m *many) Get(_ context.Context, key v1alpha1.InstanceKey) (*unstructured.U
 	return m.make(i), nil
 }
 
+func (m *many) Labelled(context.Context, v1alpha1.InstanceKey) (bool, error) { return true, nil }
+
+func (m *many) Relabel(context.Context, v1alpha1.InstanceKey) (before, after *unstructured.Unstructured, err error) {
+	return nil, nil, nil
+}
+
 func (m *many) Lock(context.Context, v1alpha1.InstanceKey) (func(), error) {
 	return func() { m.passed <- struct{}{} }, nil
 }

@@ -20,7 +20,8 @@ type Loop struct {
 	seen   *seen
 	strays *strays
 
-	doubts *doubts
+	doubts   *doubts
+	relabels relabels
 
 	mutex   sync.Mutex
 	kinds   map[v1alpha1.ExportKey]*served
@@ -35,10 +36,11 @@ type Loop struct {
 func New(config Config) *Loop {
 	registerMetrics()
 	l := &Loop{
-		config: config.withDefaults(),
-		seen:   newSeen(),
-		doubts: newDoubts(),
-		kinds:  map[v1alpha1.ExportKey]*served{},
+		config:   config.withDefaults(),
+		seen:     newSeen(),
+		doubts:   newDoubts(),
+		relabels: newRelabels(),
+		kinds:    map[v1alpha1.ExportKey]*served{},
 	}
 	l.queue = newQueue(func() { l.busy.Add(1) })
 	l.strays = newStrays(func(cluster logicalcluster.Name) bool { return l.config.Ownership.Owns(cluster) })
@@ -61,10 +63,12 @@ func (l *Loop) Run(ctx context.Context) {
 	workers.Go(func() { l.resync(ctx) })
 	workers.Go(func() { l.sweepForever(ctx) })
 	workers.Go(func() { l.lookAtBindings(ctx) })
+	workers.Go(func() { l.relabelForever(ctx) })
 
 	<-ctx.Done()
 	l.queue.ShutDown()
 	l.doubts.ShutDown()
+	l.relabels.ShutDown()
 	workers.Wait()
 	l.stopWatches()
 }
@@ -178,6 +182,7 @@ func (l *Loop) gained(owns func(logicalcluster.Name) bool) {
 	for _, kind := range l.allKinds() {
 		kind.enqueueAll(routine, func(key v1alpha1.InstanceKey) bool { return owns(key.Cluster) })
 		kind.lookAtAllBindings()
+		kind.relabelAll(0)
 	}
 	l.listAnew() // strays of these clusters were somebody else's until now
 }

@@ -30,6 +30,7 @@ func (l *Loop) resync(ctx context.Context) {
 			})
 			if slot == 0 {
 				kind.lookAtAllBindings()
+				kind.relabelAll(0)
 			}
 		}
 	}

@@ -99,6 +99,7 @@ func (s *served) instanceChanged(event watch.EventType, instance *unstructured.U
 		// Children are watched from now on, so that their events find their instances.
 		s.children.begin()
 		s.lookAtAllBindings()
+		s.relabelAll(0)
 	case watch.Added, watch.Modified:
 		why := changed(versionOf(instance))
 		why.background = !s.children.listed.Load() // a start is no event

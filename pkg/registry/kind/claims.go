@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/kcp-dev/logicalcluster/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -29,6 +30,14 @@ func (c claims) stamp(ctx context.Context, object metav1.Object) {
 		return
 	}
 	object.SetLabels(c.labels(cluster, c.resource, object.GetLabels()))
+}
+
+// Labels are those that an object of the cluster with these labels is stored with.
+func (s *Store) Labels(cluster logicalcluster.Name, labels map[string]string) map[string]string {
+	if s.claims.labels == nil {
+		return labels
+	}
+	return s.claims.labels(cluster, s.claims.resource, labels)
 }
 
 // unowned is a filter of fields that nobody comes to own by writing: those of reset, and labels of claims. A client

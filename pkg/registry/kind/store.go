@@ -51,6 +51,8 @@ type Store struct {
 	Main *genericregistry.Store
 	// Status writes status and nothing else.
 	Status *genericregistry.Store
+
+	claims claims
 }
 
 // NewStore opens the storage of a kind and starts its watch cache. Several stores may be open on the
@@ -68,19 +70,20 @@ func NewStore(k *Kind, options StoreOptions) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("storage of %s: %w", resource.GroupResource, err)
 	}
+	stamped := claims{resource: resource.GroupResource, labels: options.ClaimLabels}
 	main := k.store(resource, mainStrategy{
 		customResourceStrategy: k.strategy,
 		kind:                   k,
 		reservation:            reservation{allowed: sets.New(options.Allowed...)},
-		claims:                 claims{resource: resource.GroupResource, labels: options.ClaimLabels},
+		claims:                 stamped,
 	})
 	if err := main.CompleteWithOptions(&generic.StoreOptions{RESTOptions: restOptions, AttrFunc: k.strategy.GetAttrs}); err != nil {
 		return nil, fmt.Errorf("storage of %s: %w", resource.GroupResource, err)
 	}
 	status := *main
-	status.UpdateStrategy = statusStrategy{k.status, claims{resource: resource.GroupResource, labels: options.ClaimLabels}}
+	status.UpdateStrategy = statusStrategy{k.status, stamped}
 	status.ResetFieldsStrategy = k.status
-	return &Store{Kind: k, Main: main, Status: &status}, nil
+	return &Store{Kind: k, Main: main, Status: &status, claims: stamped}, nil
 }
 
 func (k *Kind) store(resource etcd.Resource, strategy mainStrategy) *genericregistry.Store {

@@ -23,6 +23,9 @@ const (
 	// AnnotationDesiredHash, on a child, is the hash of the object that was last applied. While it
 	// equals the hash of what is wanted, and what is wanted is still there, nothing has to be written.
 	AnnotationDesiredHash = "krop.opendefense.cloud/desired-hash"
+	// AnnotationDepth, on a child of a nested instance, says how deep it is nested. Children of other instances
+	// are at depth 1, and don't say so.
+	AnnotationDepth = "krop.opendefense.cloud/depth"
 	// AnnotationForceDelete, on a blueprint, lets it be deleted while instances exist.
 	AnnotationForceDelete = "krop.opendefense.cloud/force-delete"
 	// AnnotationOrphanChildren, on an instance that is being deleted, says that its children in the consumer's
