@@ -12,6 +12,10 @@ PLAYGROUND_PORT ?= 6443
 PACKAGES ?= ./...
 TEST_FLAGS ?= -p 1 -count=1 -timeout 45m
 
+# A test that fails is run once more, by itself, unless many do. What passes only then is listed as flaky at the end:
+# several servers share a small machine here, and one hiccup must not hide what everything else has shown.
+RERUN ?= --rerun-fails=1 --rerun-fails-max-failures=4 --rerun-fails-run-root-test
+
 TOOL := go tool -modfile=hack/tools/go.mod
 
 ##@ Try it
@@ -38,7 +42,7 @@ testbed-binaries: ## Put kcp, kubectl and kube-apiserver into bin/; they are com
 ##@ Check
 
 test: build testbed-binaries ## Run every test, against a real kcp and kube-apiserver where one is needed (PACKAGES=./pkg/engine/... runs some)
-	go test $(TEST_FLAGS) $(PACKAGES)
+	@$(TOOL) gotestsum --format standard-quiet $(RERUN) --packages "$(PACKAGES)" -- $(TEST_FLAGS)
 
 bench: build testbed-binaries ## Measure krop beside a hand-written client and print both
 	@go build -o bin/krop-bench ./test/bench
