@@ -25,6 +25,11 @@ func (s sources) Watch(ctx context.Context, _ v1alpha1.Target, _ v1alpha1.Export
 	return nil
 }
 
+// WatchAll is not what a published export is watched by.
+func (s sources) WatchAll(context.Context, v1alpha1.Target, v1alpha1.ExportKey, schema.GroupVersionResource, func(watch.EventType, *unstructured.Unstructured)) error {
+	panic("all objects are watched")
+}
+
 func TestExportThatIsNoLongerServedIsForgotten(t *testing.T) {
 	nowhere := publish.Config{REST: &rest.Config{Host: "https://127.0.0.1:1"}, ExternalURL: "https://127.0.0.1:1"}
 	bindings, err := publish.NewBindings(nowhere)

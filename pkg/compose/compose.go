@@ -36,6 +36,9 @@ type Request struct {
 	// DryRun says that the instance is not going to be stored. Preflight then answers with the status that
 	// it would have once all is applied, and otherwise with what is true when it is stored.
 	DryRun bool
+	// Reads is called with what the instance only refers to, before that is read; nil if nobody wants to know.
+	// Apply reads the planes themselves, so that what changes before the call is seen.
+	Reads func([]engine.Reference)
 }
 
 // Result is what composing has come to.

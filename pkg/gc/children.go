@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,23 +15,20 @@ import (
 	"go.opendefense.cloud/krop/pkg/engine"
 )
 
-// reconsiderPause is the least time between two looks at which watches are needed: a burst of bindings or of
-// new inventories is one look.
-const reconsiderPause = 250 * time.Millisecond
-
 // maxUnclaimed bounds for how many instances is remembered that events of their children came before
 // their own. Storage's watch is rarely more than some milliseconds behind.
 const maxUnclaimed = 1024
 
 // children is the watches of the children of one kind, one per source.
 type children struct {
-	kind     *served
-	listed   atomic.Bool   // the instances are known
-	waking   atomic.Bool   // quiet watches are to start anew
-	listing  atomic.Bool   // watches of shared planes are to list anew
-	needLook chan struct{} // holds one token while there is something to look at
-	watches  map[source]*childWatch
-	running  sync.WaitGroup
+	reviews
+
+	kind    *served
+	listed  atomic.Bool // the instances are known
+	waking  atomic.Bool // quiet watches are to start anew
+	listing atomic.Bool // watches of shared planes are to list anew
+	watches map[source]*childWatch
+	running sync.WaitGroup
 
 	unclaimed *lru.Cache // UIDs of instances that children told of and the index did not have
 }
@@ -51,8 +47,8 @@ func (w *childWatch) cancel() {
 
 func newChildren(kind *served) *children {
 	return &children{
+		reviews:   newReviews(),
 		kind:      kind,
-		needLook:  make(chan struct{}, 1),
 		watches:   map[source]*childWatch{},
 		unclaimed: lru.New(maxUnclaimed),
 	}
@@ -78,30 +74,10 @@ func (c *children) listAnew() {
 	c.reconsider()
 }
 
-// reconsider asks for a look at which watches are needed.
-func (c *children) reconsider() {
-	select {
-	case c.needLook <- struct{}{}:
-	default:
-	}
-}
-
 // follow keeps the watches that are needed running until ctx ends.
 func (c *children) follow(ctx context.Context) {
 	defer c.running.Wait()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-c.needLook:
-			c.look(ctx)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(reconsiderPause):
-		}
-	}
+	c.reviews.follow(ctx, c.look)
 }
 
 func (c *children) look(ctx context.Context) {

@@ -173,6 +173,14 @@ func (m *memory) Delete(_ context.Context, key v1alpha1.InstanceKey) error {
 	return nil
 }
 
+func (m *memory) DeleteExactly(ctx context.Context, key v1alpha1.InstanceKey, uid types.UID) error {
+	current, err := m.Get(ctx, key)
+	if err == nil && current.GetUID() != uid {
+		return apierrors.NewConflict(testResource, key.Name, nil)
+	}
+	return m.Delete(ctx, key)
+}
+
 func (m *memory) Finalize(_ context.Context, instance *unstructured.Unstructured) error {
 	m.remove(m.keyOf(instance))
 	return nil
@@ -321,6 +329,14 @@ func (s *sources) Watch(ctx context.Context, target v1alpha1.Target, _ v1alpha1.
 	s.ends[of]++
 	return nil
 }
+
+// WatchAll is like Watch, of the source's outside.
+func (s *sources) WatchAll(ctx context.Context, target v1alpha1.Target, export v1alpha1.ExportKey, gvr schema.GroupVersionResource, handle func(watch.EventType, *unstructured.Unstructured)) error {
+	return s.Watch(ctx, outside(target), export, "", gvr, handle)
+}
+
+// outside is the target under which a test finds the watch of all objects of a source.
+func outside(target v1alpha1.Target) v1alpha1.Target { return "all of " + target }
 
 func (s *sources) started(of source) int {
 	s.mutex.Lock()

@@ -73,8 +73,9 @@ func (m *many) Record(_ context.Context, instance *unstructured.Unstructured) (*
 func (m *many) UIDs(context.Context, logicalcluster.Name) (sets.Set[types.UID], error) {
 	return nil, nil
 }
-func (m *many) Delete(context.Context, v1alpha1.InstanceKey) error         { return nil }
-func (m *many) Finalize(context.Context, *unstructured.Unstructured) error { return nil }
+func (m *many) Delete(context.Context, v1alpha1.InstanceKey) error                   { return nil }
+func (m *many) DeleteExactly(context.Context, v1alpha1.InstanceKey, types.UID) error { return nil }
+func (m *many) Finalize(context.Context, *unstructured.Unstructured) error           { return nil }
 
 // nothing composes nothing.
 type nothing struct{}
@@ -95,6 +96,11 @@ func (nothing) Teardown(_ context.Context, request compose.Request, _ compose.In
 type silence struct{}
 
 func (silence) Watch(ctx context.Context, _ v1alpha1.Target, _ v1alpha1.ExportKey, _ string, _ schema.GroupVersionResource, _ func(watch.EventType, *unstructured.Unstructured)) error {
+	<-ctx.Done()
+	return nil
+}
+
+func (silence) WatchAll(ctx context.Context, _ v1alpha1.Target, _ v1alpha1.ExportKey, _ schema.GroupVersionResource, _ func(watch.EventType, *unstructured.Unstructured)) error {
 	<-ctx.Done()
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kcp-dev/logicalcluster/v3"
+	"k8s.io/apimachinery/pkg/types"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
 	"go.opendefense.cloud/krop/pkg/compose"
@@ -123,6 +124,14 @@ func (l *Loop) Stop(export v1alpha1.ExportKey) {
 
 // Enqueue asks for a pass over an instance.
 func (l *Loop) Enqueue(key v1alpha1.InstanceKey) { l.enqueue(key, forced) }
+
+// Reads tells the loop what a request is about to read that isn't the instance's own, while the request holds
+// the instance's lock. It must be called before: see externals.
+func (l *Loop) Reads(key v1alpha1.InstanceKey, uid types.UID, references []engine.Reference) {
+	if kind := l.kind(key.Export); kind != nil {
+		kind.externals.reads(key, uid, references)
+	}
+}
 
 // Composed tells the loop what a request has composed, while the request still holds the instance's
 // lock. The loop then knows the events that follow for echoes, and carries on where the request

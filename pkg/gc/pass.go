@@ -128,7 +128,7 @@ func (p *pass) run(ctx context.Context) (ended result, err error) {
 func (p *pass) attempt(ctx context.Context) (result, error) {
 	instance, err := p.instances.Get(ctx, p.key)
 	if apierrors.IsNotFound(err) {
-		p.kind.index.removeKey(p.key)
+		p.kind.forgetKey(p.key)
 		return resultGone, nil
 	}
 	if err != nil {
@@ -137,6 +137,7 @@ func (p *pass) attempt(ctx context.Context) (result, error) {
 	p.kind.put(instance)
 	switch {
 	case instance.GetDeletionTimestamp() != nil:
+		p.kind.externals.readers.remove(p.key, instance.GetUID()) // nothing that it reads matters any more
 		return p.teardown(ctx, instance)
 	case p.kind.unbound.has(instance.GetUID()):
 		return p.reclaim(ctx)
@@ -152,6 +153,7 @@ func (p *pass) compose(ctx context.Context, instance *unstructured.Unstructured)
 	if err != nil {
 		return "", err
 	}
+	p.kind.externals.settled(p.key, instance.GetUID(), applied.Plan)
 	pruned, err := composer.Prune(ctx, p.request(applied.Instance), applied.Plan, p.instances)
 	if err != nil {
 		return "", err
@@ -221,7 +223,10 @@ func (p *pass) reclaim(ctx context.Context) (result, error) {
 }
 
 func (p *pass) request(instance *unstructured.Unstructured) compose.Request {
-	return compose.Request{Program: p.program, Consumer: p.key.Cluster, Instance: instance}
+	return compose.Request{
+		Program: p.program, Consumer: p.key.Cluster, Instance: instance,
+		Reads: func(references []engine.Reference) { p.kind.externals.reads(p.key, instance.GetUID(), references) },
+	}
 }
 
 func hasFinalizer(instance *unstructured.Unstructured) bool {

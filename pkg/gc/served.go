@@ -16,11 +16,12 @@ import (
 
 // served is one kind that the loop looks after. Safe for concurrent use.
 type served struct {
-	loop     *Loop
-	export   v1alpha1.ExportKey
-	index    *index
-	children *children
-	unbound  *unbound
+	loop      *Loop
+	export    v1alpha1.ExportKey
+	index     *index
+	children  *children
+	externals *externals
+	unbound   *unbound
 
 	mutex     sync.Mutex
 	program   *engine.Program
@@ -33,7 +34,7 @@ type served struct {
 
 func newServed(loop *Loop, export v1alpha1.ExportKey, program *engine.Program, instances Instances) *served {
 	s := &served{loop: loop, export: export, index: newIndex(export), unbound: newUnbound(), program: program, instances: instances}
-	s.children = newChildren(s)
+	s.children, s.externals = newChildren(s), newExternals(s)
 	return s
 }
 
@@ -45,6 +46,8 @@ func (s *served) start(ctx context.Context, running *sync.WaitGroup) {
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	s.follow()
 	running.Go(func() { s.children.follow(s.ctx) })
+	running.Go(func() { s.externals.follow(s.ctx) })
+	s.externals.reconsider()
 }
 
 func (s *served) stop() {
@@ -68,6 +71,7 @@ func (s *served) swap(program *engine.Program, instances Instances) {
 	s.mutex.Unlock()
 
 	s.children.reconsider()
+	s.externals.reconsider()
 	if newSpec {
 		s.enqueueAll(routine, func(v1alpha1.InstanceKey) bool { return true })
 	}
@@ -117,9 +121,17 @@ func (s *served) put(instance *unstructured.Unstructured) v1alpha1.InstanceKey {
 	return key
 }
 
+func (s *served) keyOf(instance *unstructured.Unstructured) v1alpha1.InstanceKey {
+	return v1alpha1.InstanceKey{
+		Export: s.export, Cluster: logicalcluster.From(instance),
+		Namespace: instance.GetNamespace(), Name: instance.GetName(),
+	}
+}
+
 // forget drops an instance that is gone. If it went without its children, by force, they are orphans.
 func (s *served) forget(instance *unstructured.Unstructured) {
 	s.unbound.remove(instance.GetUID())
+	s.externals.readers.remove(s.keyOf(instance), instance.GetUID())
 	if s.index.remove(instance.GetUID()) {
 		s.children.reconsider()
 	}
@@ -130,6 +142,12 @@ func (s *served) forget(instance *unstructured.Unstructured) {
 	}
 }
 
+// forgetKey drops whatever is known under a name of which storage says that there is nothing.
+func (s *served) forgetKey(key v1alpha1.InstanceKey) {
+	s.index.removeKey(key)
+	s.externals.readers.removeKey(key)
+}
+
 // took takes into account what was composed outside of the loop, and says whether nothing is left
 // to do but to wait for events.
 func (s *served) took(result *compose.Result) bool {
@@ -137,7 +155,8 @@ func (s *served) took(result *compose.Result) bool {
 		return false
 	}
 	// First the index: from now on, events of the children find their instance.
-	s.put(result.Instance)
+	key := s.put(result.Instance)
+	s.externals.settled(key, result.Instance.GetUID(), result.Plan)
 	missed := s.children.missed(result.Instance.GetUID())
 	if missed || result.Err != nil || !s.upToDate(result.Instance) {
 		return false
@@ -169,6 +188,9 @@ func (s *served) enqueueAllIn(cluster logicalcluster.Name, why reason) {
 }
 
 // wake makes watches that may have been waiting for the first binding try at once.
-func (s *served) wake() { s.children.wake() }
+func (s *served) wake() {
+	s.children.wake()
+	s.externals.wake()
+}
 
 func (s *served) owns(cluster logicalcluster.Name) bool { return s.loop.config.Ownership.Owns(cluster) }

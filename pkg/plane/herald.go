@@ -22,17 +22,25 @@ type herald struct {
 	gvr    schema.GroupVersionResource
 	handle func(watch.EventType, *unstructured.Unstructured)
 	known  map[child]trace
+
+	// strangers are told of, not children: nobody's marks are remembered, and that all have been listed is
+	// announced once.
+	strangers, listed bool
 }
 
 // child identifies an object within a watch.
 type child struct{ cluster, namespace, name string }
 
-// trace is what is remembered of a child: a few words, since idle instances cost nothing else here.
-// Values that many children share are interned.
+// trace is what is remembered of an object: a few words, since idle instances cost nothing else here.
 type trace struct {
 	version string
-	uid     types.UID
-	marks   [len(marks)]unique.Handle[string]
+	owner   *owner // nil of a stranger
+}
+
+// owner is whose a child is. Values that many children share are interned.
+type owner struct {
+	uid   types.UID
+	marks [len(marks)]unique.Handle[string]
 }
 
 // marks are the labels by which an event finds its instance.
@@ -45,6 +53,13 @@ var _ cache.ReflectorStore = &herald{}
 
 func newHerald(gvr schema.GroupVersionResource, handle func(watch.EventType, *unstructured.Unstructured)) *herald {
 	return &herald{gvr: gvr, handle: handle, known: map[child]trace{}}
+}
+
+// newStrangersHerald makes one for a watch of all objects, whoever wrote them.
+func newStrangersHerald(gvr schema.GroupVersionResource, handle func(watch.EventType, *unstructured.Unstructured)) *herald {
+	h := newHerald(gvr, handle)
+	h.strangers = true
+	return h
 }
 
 // Add implements cache.ReflectorStore.
@@ -85,6 +100,10 @@ func (h *herald) Replace(list []any, _ string) error {
 			return err
 		}
 	}
+	if h.strangers && !h.listed {
+		h.listed = true
+		h.handle(watch.Bookmark, nil)
+	}
 	return nil
 }
 
@@ -104,7 +123,7 @@ func (h *herald) announce(object any) error {
 		}
 		event = watch.Modified
 	}
-	h.known[id] = traceOf(seen)
+	h.known[id] = h.traceOf(seen)
 	return h.emit(event, seen)
 }
 
@@ -132,27 +151,37 @@ func identify(seen *metav1.PartialObjectMetadata) child {
 	return child{seen.Annotations[v1alpha1.AnnotationCluster], seen.Namespace, seen.Name}
 }
 
-func traceOf(seen *metav1.PartialObjectMetadata) trace {
-	t := trace{version: seen.ResourceVersion, uid: seen.UID}
+func (h *herald) traceOf(seen *metav1.PartialObjectMetadata) trace {
+	t := trace{version: seen.ResourceVersion}
+	if h.strangers {
+		return t
+	}
+	t.owner = &owner{uid: seen.UID}
 	for i, label := range marks {
-		t.marks[i] = unique.Make(seen.Labels[label])
+		t.owner.marks[i] = unique.Make(seen.Labels[label])
 	}
 	return t
 }
 
-// object is what can still be said of a child that has gone unseen.
+// object is what can still be said of an object that has gone unseen.
 func (t trace) object(id child) *metav1.PartialObjectMetadata {
 	gone := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Namespace: id.namespace, Name: id.name, UID: t.uid,
-		ResourceVersion: t.version, Labels: make(map[string]string, len(marks)),
+		Namespace: id.namespace, Name: id.name, ResourceVersion: t.version,
 	}}
 	if id.cluster != "" {
 		gone.Annotations = map[string]string{v1alpha1.AnnotationCluster: id.cluster}
 	}
+	if t.owner != nil {
+		t.owner.describe(gone)
+	}
+	return gone
+}
+
+func (o *owner) describe(gone *metav1.PartialObjectMetadata) {
+	gone.UID, gone.Labels = o.uid, make(map[string]string, len(marks))
 	for i, label := range marks {
-		if value := t.marks[i].Value(); value != "" {
+		if value := o.marks[i].Value(); value != "" {
 			gone.Labels[label] = value
 		}
 	}
-	return gone
 }

@@ -69,7 +69,7 @@ type Planes interface {
 // ErrNoHost says that krop was started without a host cluster.
 var ErrNoHost = errors.New("no host cluster is configured (--host-kubeconfig)")
 
-// Sources gives watches of all children of an export's instances.
+// Sources gives watches of all children of an export's instances, and of what they only read.
 type Sources interface {
 	// Watch lists and then watches, until ctx ends, the objects of gvr on the target's plane that carry
 	// the blueprint's label: on the consumer plane those of all consumers of the export. It resumes
@@ -78,4 +78,8 @@ type Sources interface {
 	// cut has only its identity and krop's labels. A DELETED event is a hint, not a proof (a revoked
 	// claim looks the same). It returns nil when ctx ends, and ErrNoHost at once.
 	Watch(ctx context.Context, target v1alpha1.Target, export v1alpha1.ExportKey, blueprintLabel string, gvr schema.GroupVersionResource, handle func(watch.EventType, *unstructured.Unstructured)) error
+	// WatchAll is Watch for all objects of gvr, whoever wrote them. Once all that were there at the start have
+	// been told of, handle is called with Bookmark and nil; never again. An object that has gone during
+	// a cut has only its identity.
+	WatchAll(ctx context.Context, target v1alpha1.Target, export v1alpha1.ExportKey, gvr schema.GroupVersionResource, handle func(watch.EventType, *unstructured.Unstructured)) error
 }

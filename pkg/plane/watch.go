@@ -39,18 +39,40 @@ func (s *Set) Watch(ctx context.Context, target v1alpha1.Target, export v1alpha1
 	if target == v1alpha1.TargetHost && s.host == nil {
 		return ErrNoHost
 	}
-	source := &source{
+	children := s.source(target, export, gvr)
+	children.selector = childrenOf(target, export, blueprintLabel).String()
+	children.follow(ctx, newHerald(gvr, handle))
+	return nil
+}
+
+// WatchAll implements Sources. Of each object it keeps its name and version.
+func (s *Set) WatchAll(ctx context.Context, target v1alpha1.Target, export v1alpha1.ExportKey, gvr schema.GroupVersionResource, handle func(watch.EventType, *unstructured.Unstructured)) error {
+	if target == v1alpha1.TargetHost && s.host == nil {
+		return ErrNoHost
+	}
+	strangers := s.source(target, export, gvr)
+	strangers.bare = true
+	strangers.follow(ctx, newStrangersHerald(gvr, handle))
+	return nil
+}
+
+// source is all objects of a resource on a target's plane.
+func (s *Set) source(target v1alpha1.Target, export v1alpha1.ExportKey, gvr schema.GroupVersionResource) *source {
+	return &source{
+		name: string(target) + " " + gvr.String() + " of " + export.String(),
 		resource: func(ctx context.Context) (metadata.ResourceInterface, error) {
 			return s.awaitMetadata(ctx, target, export, gvr)
 		},
-		selector: labels.Set{v1alpha1.LabelBlueprint: blueprintLabel}.String(),
 	}
-	reflector := cache.NewReflectorWithOptions(source, &metav1.PartialObjectMetadata{}, newHerald(gvr, handle), cache.ReflectorOptions{
-		Name:    string(target) + " " + gvr.String() + " of " + export.String(),
-		Backoff: watchRetry(),
-	})
-	reflector.RunWithContext(ctx)
-	return nil
+}
+
+// childrenOf are the labels of the children to be watched. Blueprints of different workspaces may have one name,
+// and the host has the children of all of them.
+func childrenOf(target v1alpha1.Target, export v1alpha1.ExportKey, blueprintLabel string) labels.Set {
+	if target == v1alpha1.TargetHost {
+		return labels.Set{v1alpha1.LabelBlueprint: blueprintLabel, v1alpha1.LabelProviderCluster: export.Cluster.String()}
+	}
+	return labels.Set{v1alpha1.LabelBlueprint: blueprintLabel}
 }
 
 // watchRetry is a backoff from its beginning.
@@ -91,10 +113,20 @@ func (s *Set) metadata(ctx context.Context, target v1alpha1.Target, export v1alp
 	return client.Resource(gvr), nil
 }
 
-// source lists and watches one resource, with a label selector.
+// source lists and watches one resource.
 type source struct {
+	name     string
 	resource func(context.Context) (metadata.ResourceInterface, error)
-	selector string
+	selector string // of labels
+	bare     bool   // lists keep no more of an object than what bare leaves
+}
+
+// follow lists and watches until ctx ends.
+func (s *source) follow(ctx context.Context, store *herald) {
+	cache.NewReflectorWithOptions(s, &metav1.PartialObjectMetadata{}, store, cache.ReflectorOptions{
+		Name:    s.name,
+		Backoff: watchRetry(),
+	}).RunWithContext(ctx)
 }
 
 var _ cache.ListerWatcherWithContext = &source{}
@@ -110,7 +142,26 @@ func (s *source) ListWithContext(ctx context.Context, options metav1.ListOptions
 		return nil, err
 	}
 	options.LabelSelector = s.selector
-	return resource.List(ctx, options)
+	list, err := resource.List(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	for i := range list.Items {
+		if s.bare {
+			bare(&list.Items[i].ObjectMeta)
+		}
+	}
+	return list, nil
+}
+
+// bare takes off what no event is about. A list of all objects that there are is in memory as a whole, and
+// managed fields and annotations are most of it.
+func bare(of *metav1.ObjectMeta) {
+	left := metav1.ObjectMeta{Namespace: of.Namespace, Name: of.Name, UID: of.UID, ResourceVersion: of.ResourceVersion, Labels: of.Labels}
+	if cluster, ok := of.Annotations[v1alpha1.AnnotationCluster]; ok {
+		left.Annotations = map[string]string{v1alpha1.AnnotationCluster: cluster}
+	}
+	*of = left
 }
 
 // WatchWithContext implements cache.ListerWatcherWithContext.
