@@ -51,7 +51,7 @@ func assemble(config *apiserver.Config, storage *storage, kcp *kcp) *krop {
 	builder := &instance.Builder{
 		NewStore: k.newStore, Composer: composer,
 		Namespaces: instance.RememberNamespaces(instance.PlaneNamespaces{Planes: kcp.planes}),
-		Locks:      k.locks, Timeout: config.Options.ComposeTimeout, Composed: k.loop.Composed,
+		Locks:      k.locks, Timeout: config.Options.ComposeTimeout, Reads: k.loop.Reads, Composed: k.loop.Composed,
 	}
 	k.compiler = &blueprint.Compiler{
 		Schemas: blueprint.PlaneSchemas(kcp.planes), Claims: kcp.publisher.Claims, Limits: kro.Limits{},

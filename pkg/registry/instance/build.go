@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
@@ -23,6 +24,8 @@ type Builder struct {
 	Locks      *registry.Locks
 	// Timeout bounds one write, waiting for its turn included.
 	Timeout time.Duration
+	// Reads tells the loop what a request is about to read that isn't the instance's own. May be nil.
+	Reads func(key v1alpha1.InstanceKey, uid types.UID, references []engine.Reference)
 	// Composed tells the loop what a request has written. May be nil.
 	Composed func(key v1alpha1.InstanceKey, result *compose.Result, err error)
 }
@@ -49,7 +52,7 @@ func (b *Builder) Build(ctx context.Context, program *engine.Program) (*registry
 	main := NewREST(Config{
 		Kind: k, Store: store, Program: program,
 		Composer: b.Composer, Namespaces: b.Namespaces, Locks: b.Locks,
-		Timeout: b.Timeout, Composed: b.Composed,
+		Timeout: b.Timeout, Reads: b.Reads, Composed: b.Composed,
 	})
 	return served(program, main), nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kcp-dev/logicalcluster/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 
@@ -49,6 +50,8 @@ type Config struct {
 	// Timeout bounds one write, from waiting for the instance's lock to writing the last child. It has to
 	// stay below the server's own limit for requests, so that what is wrong is answered rather than cut off.
 	Timeout time.Duration
+	// Reads tells the loop what a request is about to read that isn't the instance's own. May be nil.
+	Reads func(key v1alpha1.InstanceKey, uid types.UID, references []engine.Reference)
 	// Composed tells the loop what a request has written, so that it carries on from there. May be nil.
 	Composed func(key v1alpha1.InstanceKey, result *compose.Result, err error)
 }

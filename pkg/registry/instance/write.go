@@ -108,7 +108,7 @@ func (w *write) carryOn(ctx context.Context, stored *unstructured.Unstructured) 
 	}
 	applying, cancel := context.WithDeadline(ctx, w.budget.apply)
 	defer cancel()
-	result, err := w.rest.config.Composer.Apply(applying, w.request(stored), w.rest.records)
+	result, err := w.rest.config.Composer.Apply(applying, w.announced(stored), w.rest.records)
 	if w.rest.config.Composed != nil {
 		w.rest.config.Composed(w.key, result, err)
 	}
@@ -134,6 +134,15 @@ func (w *write) answerAsStored(ctx context.Context, stored *unstructured.Unstruc
 
 func (w *write) request(instance *unstructured.Unstructured) compose.Request {
 	return compose.Request{Program: w.program, Consumer: w.key.Cluster, Instance: instance, DryRun: w.dryRun}
+}
+
+// announced is the request of a stored instance: the loop follows what it reads.
+func (w *write) announced(stored *unstructured.Unstructured) compose.Request {
+	request := w.request(stored)
+	if reads := w.rest.config.Reads; reads != nil {
+		request.Reads = func(references []engine.Reference) { reads(w.key, stored.GetUID(), references) }
+	}
+	return request
 }
 
 func addWarnings(ctx context.Context, warnings []string) {
