@@ -48,9 +48,9 @@ bench: build testbed-binaries ## Measure krop beside a hand-written client and p
 	@go build -o bin/krop-bench ./test/bench
 	@exec bin/krop-bench
 
-verify: verify-format verify-vet verify-staticcheck verify-rules verify-generated ## Check everything that tests don't; make update repairs what can be
+verify: verify-format verify-vet verify-staticcheck verify-rules verify-messages verify-generated ## Check everything that tests don't; make update repairs what can be
 
-update: update-format update-generated ## Repair what verify complains of, as far as a machine can
+update: update-format update-messages update-generated ## Repair what verify complains of, as far as a machine can
 
 verify-format: ## Check that sources are formatted
 	@unformatted=$$(gofmt -l cmd hack manifests pkg test); \
@@ -68,6 +68,12 @@ verify-staticcheck: ## Run staticcheck
 verify-rules: ## Check which package may import which, and that every package says what it is for
 	@go test -count=1 ./test/architecture
 
+verify-messages: ## Check that docs/errors.md has every message and reason of the sources, and no others
+	@go test -count=1 ./test/messages
+
+update-messages: ## Add rows for new messages to docs/errors.md; what they mean and what to do is yours to fill in
+	@go test -count=1 ./test/messages -update >/dev/null || echo 'docs/errors.md: fill in the last section (make verify-messages)'
+
 verify-generated: ## Check that generated files are what the types generate
 	@hack/generate.sh --verify
 
@@ -80,4 +86,4 @@ help: ## List these commands
 		/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo playground playground-clean build testbed-binaries test bench verify update \
-	verify-format update-format verify-vet verify-staticcheck verify-rules verify-generated update-generated help
+	verify-format update-format verify-vet verify-staticcheck verify-rules verify-messages update-messages verify-generated update-generated help

@@ -124,7 +124,7 @@ func (w *work) describeReason(plan *engine.Plan, row *v1alpha1.ComposedResource,
 		}
 	}
 	if culprit, is := failed[row.WaitingFor]; is {
-		row.Message = engine.Truncated(describe(nodeOf(culprit), culprit.Key()) + " failed: " + culprit.Message)
+		row.Message = engine.Truncated(describe(nodeOf(culprit), culprit.Key()) + " has failed: " + culprit.Message)
 	}
 }
 

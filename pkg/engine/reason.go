@@ -23,7 +23,7 @@ func (p *Plan) Explain(waiting *Waiting) string {
 	case waiting.Expression != "":
 		return fmt.Sprintf("%s lacks something that expression %q reads", node.describe(""), waiting.Expression)
 	case node.Err != nil:
-		return node.describe("") + " failed: " + node.failure()
+		return node.describe("") + " has failed: " + node.failure()
 	case node.External:
 		return node.describe("") + " does not exist yet"
 	default:
