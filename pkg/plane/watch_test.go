@@ -15,6 +15,7 @@ import (
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
 	"go.opendefense.cloud/krop/pkg/plane"
+	"go.opendefense.cloud/krop/pkg/plane/planetest"
 )
 
 // event is what a watch announced, reduced to what tests ask about.
@@ -93,16 +94,7 @@ func TestWatchAnnouncesChildrenOfTheBlueprintAndResumesAfterCuts(t *testing.T) {
 	expect(watch.Modified, "during")
 
 	// A cut after which the server no longer knows the version: what happened meanwhile is announced, nothing else.
-	proxy.Fail(func(w http.ResponseWriter, r *http.Request) bool {
-		if strings.HasPrefix(r.URL.Path, "/services/") && r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/configmaps") {
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(http.StatusGone)
-			_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}`))
-			return true
-		}
-		return false
-	})
-	proxy.CloseClientConnections()
+	cut(proxy)
 	create("meanwhile", ns)
 	at := plane.Object{GVR: configMaps, Namespace: ns, Name: "before"}
 	live, err := p.Get(t.Context(), at)
@@ -131,6 +123,20 @@ func TestWatchAnnouncesChildrenOfTheBlueprintAndResumesAfterCuts(t *testing.T) {
 	case <-time.After(eventTimeout):
 		t.Error("the watch outlives its context")
 	}
+}
+
+// cut ends all watches, and keeps them from going on until the proxy's Fail is reset.
+func cut(proxy *planetest.Workspaces) {
+	proxy.Fail(func(w http.ResponseWriter, r *http.Request) bool {
+		if strings.HasPrefix(r.URL.Path, "/services/") && r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/configmaps") {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusGone)
+			_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}`))
+			return true
+		}
+		return false
+	})
+	proxy.CloseClientConnections()
 }
 
 func TestWatchStartsOnceTheKindIsServed(t *testing.T) {
