@@ -8,6 +8,8 @@
 //   - the stored instances (Instances.Watch), which also fill an index from instance UID to name;
 //   - the children, one watch per plane and resource (plane.Sources), for the resources that the
 //     program has and for those that some inventory still lists;
+//   - what instances only read (see externals), one watch of all objects per plane and resource, and who reads
+//     which of them;
 //   - the bindings of the export (Bindings), and which consumers this replica looks after (Ownership).
 //
 // An event names an instance. The instance's key goes into a queue that is fair among consumer
