@@ -1,5 +1,6 @@
 // Package manifests holds what is applied to kcp: the definition of the blueprint kind (crd), what a
-// provider applies in its workspace (provider), and what `krop bootstrap` applies in krop's own (krop).
+// provider applies in its workspace (provider), and what `krop bootstrap` applies in krop's own (krop); and what
+// the operator of a host cluster applies there (host).
 package manifests
 
 import (
@@ -31,14 +32,23 @@ const (
 	KropRights = "provider/30-krop-rights.yaml"
 	// ChildKinds are the kinds that krop's user may compose in a provider's workspace.
 	ChildKinds = "provider/40-child-kinds.yaml"
+	// HostKinds are the kinds that krop's user may compose on the host.
+	HostKinds = "host/10-child-kinds.yaml"
 	// Binding brings the blueprint kind into a provider's workspace.
 	Binding = "provider/50-apibinding.yaml"
 )
 
-// ProviderFolder is where, in krop's repository, a provider finds what to apply.
-const ProviderFolder = "manifests/provider"
+// Where, in krop's repository, people find what to apply.
+const (
+	// Folder is where all manifests are.
+	Folder = "manifests"
+	// ProviderFolder is for providers.
+	ProviderFolder = Folder + "/provider"
+	// HostFolder is for operators of a host.
+	HostFolder = Folder + "/host"
+)
 
-//go:embed crd/*.yaml krop/*.yaml provider/*.yaml
+//go:embed crd/*.yaml host/*.yaml krop/*.yaml provider/*.yaml
 var files embed.FS
 
 // Objects are the objects in a manifest, in order.

@@ -45,7 +45,7 @@ func assemble(config *apiserver.Config, storage *storage, kcp *kcp) *krop {
 	k.leases = leasesOf(storage)
 	k.loop = gc.New(gc.Config{
 		Composer: composer, Planes: kcp.planes, Sources: kcp.planes, Bindings: loopBindings{kcp.bindings},
-		Ownership: k.leases.ownership(), StorageSince: storage.since, Resync: config.Options.Resync,
+		Ownership: k.leases.ownership(), StorageSince: storage.since, Installation: storage.installation, Resync: config.Options.Resync,
 	})
 	kcp.bindings.Subscribe(k.claimsChanged)
 	builder := &instance.Builder{
@@ -54,10 +54,10 @@ func assemble(config *apiserver.Config, storage *storage, kcp *kcp) *krop {
 		Locks:      k.locks, Timeout: config.Options.ComposeTimeout, Reads: k.loop.Reads, Composed: k.loop.Composed,
 	}
 	k.compiler = &blueprint.Compiler{
-		Schemas: blueprint.PlaneSchemas(kcp.planes), Claims: kcp.publisher.Claims, Limits: kro.Limits{},
+		Schemas: blueprint.PlaneSchemas(kcp.planes), Claims: kcp.publisher.Claims, Installation: storage.installation, Limits: kro.Limits{},
 	}
 	k.offering = &blueprint.Offering{
-		Catalog: k.catalog, Storage: builder, Publisher: kcp.publisher, Loop: followed{k.loop, kcp, k.published},
+		Catalog: k.catalog, Storage: builder, Publisher: kcp.publisher, Rights: kcp.planes, Loop: followed{k.loop, kcp, k.published},
 	}
 	k.routing = &publish.Prover{Bindings: kcp.bindings, Routes: kcp.routes}
 	return k

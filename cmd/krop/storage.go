@@ -17,6 +17,8 @@ type storage struct {
 	// since is when it was used for the first time. Orphans older than that may be the children of
 	// instances that were lost with another storage: nothing is proven about them.
 	since time.Time
+	// installation identifies it among those of other krops.
+	installation string
 }
 
 func openStorage(ctx context.Context, options apiserver.Etcd) (*storage, error) {
@@ -39,6 +41,10 @@ func openStorage(ctx context.Context, options apiserver.Etcd) (*storage, error) 
 	}
 	opened.Backend = backend
 	if opened.since, err = gc.StorageSince(ctx, backend.Client().Client, backend.Prefix()+"/since"); err != nil {
+		opened.close()
+		return nil, err
+	}
+	if opened.installation, err = gc.Installation(ctx, backend.Client().Client, backend.Prefix()+"/installation"); err != nil {
 		opened.close()
 		return nil, err
 	}

@@ -115,10 +115,8 @@ func (c *Config) loadClients() (err error) {
 	if c.Kcp, err = clientcmd.BuildConfigFromFlags("", o.Kubeconfig); err != nil {
 		return fmt.Errorf("--kubeconfig: %w", err)
 	}
-	if o.HostKubeconfig != "" {
-		if c.Host, err = clientcmd.BuildConfigFromFlags("", o.HostKubeconfig); err != nil {
-			return fmt.Errorf("--host-kubeconfig: %w", err)
-		}
+	if c.Host, err = o.host(); err != nil {
+		return err
 	}
 	if c.External, err = url.Parse(o.ExternalURL); err != nil {
 		return fmt.Errorf("--external-url: %w", err)
@@ -134,6 +132,26 @@ func (c *Config) loadClients() (err error) {
 	}
 	c.forwarding, err = newForwarding(c.VirtualWorkspaces, c.Kcp, o.VirtualWorkspaces)
 	return err
+}
+
+// host is the configuration of krop's user in the host cluster; nil if there is no host.
+func (o *Options) host() (*rest.Config, error) {
+	switch {
+	case o.HostInCluster:
+		config, err := rest.InClusterConfig()
+		if err != nil {
+			return nil, fmt.Errorf("--host-in-cluster: %w", err)
+		}
+		return config, nil
+	case o.HostKubeconfig != "":
+		config, err := clientcmd.BuildConfigFromFlags("", o.HostKubeconfig)
+		if err != nil {
+			return nil, fmt.Errorf("--host-kubeconfig: %w", err)
+		}
+		return config, nil
+	default:
+		return nil, nil
+	}
 }
 
 // newForwarding trusts the authorities that krop's own kubeconfig trusts: it is the same kcp.

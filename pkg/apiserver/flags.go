@@ -50,7 +50,9 @@ func (o *Options) addClients(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig,
 		"Required. Kubeconfig of krop's own user in kcp. A /clusters/... at the end of its server is ignored.")
 	flags.StringVar(&o.HostKubeconfig, "host-kubeconfig", o.HostKubeconfig,
-		"Kubeconfig of the host cluster. Not used yet: blueprints with resources for the host are refused with it, too.")
+		"Kubeconfig of krop's own user in the host cluster, any Kubernetes, where resources with target host are. Without a host, blueprints that have such resources are refused.")
+	flags.BoolVar(&o.HostInCluster, "host-in-cluster", o.HostInCluster,
+		"The cluster that krop runs in is the host, and its pod's service account is krop's user there. Excludes --host-kubeconfig.")
 	flags.StringVar(&o.VirtualWorkspaces.URL, "virtual-workspaces-url", o.VirtualWorkspaces.URL,
 		"https://host:port at which kcp itself serves virtual workspaces. Set it if the shard's --shard-virtual-workspace-url points at krop.")
 	flags.StringVar(&o.VirtualWorkspaces.ProxyCertFile, "proxy-client-cert-file", o.VirtualWorkspaces.ProxyCertFile,

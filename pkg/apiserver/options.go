@@ -54,8 +54,10 @@ type Options struct {
 	// MonitoringNames are those of whoever may read metrics and single probes.
 	MonitoringNames []string
 
-	Kubeconfig     string
+	Kubeconfig string
+	// HostKubeconfig is that of the host cluster; HostInCluster says that krop runs in it. At most one is set.
 	HostKubeconfig string
+	HostInCluster  bool
 	// ExternalURL is the address that shards reach krop at.
 	ExternalURL       string
 	VirtualWorkspaces VirtualWorkspaces

@@ -32,7 +32,8 @@ func TestEachBadFlagIsNamedOnce(t *testing.T) {
 		"--shard-router-names":             {func(o *apiserver.Options) { o.ShardRouterNames = []string{shard} }, func(o *apiserver.Options) { o.ShardRouterNames = []string{""} }},
 		"--monitoring-names":               {func(o *apiserver.Options) { o.MonitoringNames = []string{""} }},
 		"--kubeconfig":                     {func(o *apiserver.Options) { o.Kubeconfig = "" }, func(o *apiserver.Options) { o.Kubeconfig = garbage }, func(o *apiserver.Options) { o.Kubeconfig = "absent" }},
-		"--host-kubeconfig":                {func(o *apiserver.Options) { o.HostKubeconfig = "absent" }},
+		"--host-kubeconfig":                {func(o *apiserver.Options) { o.HostKubeconfig = "absent" }, func(o *apiserver.Options) { o.HostKubeconfig = garbage }},
+		"--host-in-cluster":                {func(o *apiserver.Options) { o.HostInCluster = true }, func(o *apiserver.Options) { o.HostInCluster, o.HostKubeconfig = true, o.Kubeconfig }},
 		"--external-url":                   {func(o *apiserver.Options) { o.ExternalURL = "" }, func(o *apiserver.Options) { o.ExternalURL = "localhost:7443" }, func(o *apiserver.Options) { o.ExternalURL = "https://localhost/services" }, func(o *apiserver.Options) { o.ExternalURL = "http://localhost" }},
 		"--virtual-workspaces-url":         {func(o *apiserver.Options) { o.VirtualWorkspaces.URL = "" }, func(o *apiserver.Options) { o.VirtualWorkspaces.URL = "https://kcp/clusters/root" }},
 		"--proxy-client-key-file":          {func(o *apiserver.Options) { o.VirtualWorkspaces.ProxyKeyFile = "" }, func(o *apiserver.Options) { o.VirtualWorkspaces.ProxyKeyFile = garbage }},
@@ -95,7 +96,7 @@ func TestEveryFlagIsInAGroupAndExplained(t *testing.T) {
 	for _, flag := range []string{
 		"bind-address", "secure-port", "tls-cert-file", "tls-private-key-file", "client-ca-file",
 		"requestheader-client-ca-file", "requestheader-allowed-names", "requestheader-username-headers", "requestheader-group-headers", "requestheader-extra-headers-prefix",
-		"kubeconfig", "host-kubeconfig", "data-dir", "etcd-servers", "etcd-cafile", "etcd-certfile", "etcd-keyfile", "shard-names", "shard-router-names",
+		"kubeconfig", "host-kubeconfig", "host-in-cluster", "data-dir", "etcd-servers", "etcd-cafile", "etcd-certfile", "etcd-keyfile", "shard-names", "shard-router-names",
 		"virtual-workspaces-url", "external-url", "proxy-client-cert-file", "proxy-client-key-file", "resync", "compose-timeout", "audit-policy-file", "audit-log-path",
 	} {
 		if !seen[flag] {

@@ -87,7 +87,7 @@ func (o *Options) validateClients() []error {
 	problems := []error{
 		required("kubeconfig", o.Kubeconfig),
 		kubeconfig("kubeconfig", o.Kubeconfig),
-		kubeconfig("host-kubeconfig", o.HostKubeconfig),
+		o.validateHost(),
 		address("virtual-workspaces-url", workspaces.URL, false),
 		keyPair("proxy-client-cert-file", "proxy-client-key-file", workspaces.ProxyCertFile, workspaces.ProxyKeyFile),
 	}
@@ -95,6 +95,14 @@ func (o *Options) validateClients() []error {
 		problems = append(problems, errors.New("--virtual-workspaces-url is required with --proxy-client-cert-file: it says where to forward to"))
 	}
 	return problems
+}
+
+func (o *Options) validateHost() error {
+	if o.HostInCluster && o.HostKubeconfig != "" {
+		return errors.New("--host-in-cluster and --host-kubeconfig exclude each other: there is one host")
+	}
+	_, err := o.host()
+	return err
 }
 
 func (o *Options) validateStorage() []error {

@@ -89,6 +89,8 @@ func judge(request Request, f finding) verdict {
 		return verdict{code: http.StatusConflict, status: metav1.StatusReasonConflict, reason: foreign.Error()}
 	case denied:
 		return verdict{code: http.StatusForbidden, status: metav1.StatusReasonForbidden, reason: permission(request, f, denial)}
+	case errors.Is(f.err, plane.ErrNoHost):
+		return unavailable(fmt.Sprintf("krop has no %s plane: %v", f.key.Target, plane.ErrNoHost))
 	case plane.IsNotServed(f.err):
 		return unavailable(fmt.Sprintf("the %s plane does not serve %s now", f.key.Target, f.key.GroupResource))
 	case errors.As(f.err, &answer) && isTransient(f.err):

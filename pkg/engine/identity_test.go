@@ -183,3 +183,14 @@ func TestSpecHashIsOfWhatTheSpecSays(t *testing.T) {
 		t.Error("the template doesn't count")
 	}
 }
+
+func TestOnlyChildrenOnTheHostCarryTheInstallation(t *testing.T) {
+	naming := naming{program: &Program{Blueprint: "b", Installation: "krop-1"}, consumer: "c", instance: labelled(nil)}
+	for _, target := range []v1alpha1.Target{v1alpha1.TargetConsumer, v1alpha1.TargetProvider, v1alpha1.TargetHost} {
+		object := labelled(nil)
+		naming.mark(&Node{ID: "n", Target: target}, object)
+		if got := object.GetLabels()[v1alpha1.LabelInstallation]; (got == "krop-1") != (target == v1alpha1.TargetHost) {
+			t.Errorf("%s: %q", target, got)
+		}
+	}
+}

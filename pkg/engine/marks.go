@@ -70,13 +70,16 @@ func withoutPrefix(in map[string]string) map[string]string {
 func (n naming) mark(node *Node, object *unstructured.Unstructured) {
 	labels := object.GetLabels()
 	if labels == nil {
-		labels = make(map[string]string, 5)
+		labels = make(map[string]string, 6)
 	}
 	labels[v1alpha1.LabelInstanceUID] = string(n.instance.GetUID())
 	labels[v1alpha1.LabelConsumerCluster] = n.consumer.String()
 	labels[v1alpha1.LabelProviderCluster] = n.program.Export.Cluster.String()
 	labels[v1alpha1.LabelBlueprint] = BlueprintLabel(n.program.Blueprint)
 	labels[v1alpha1.LabelNode] = string(node.ID)
+	if node.Target == v1alpha1.TargetHost && n.program.Installation != "" {
+		labels[v1alpha1.LabelInstallation] = n.program.Installation
+	}
 	object.SetLabels(labels)
 	if n.owns(node, object) {
 		object.SetOwnerReferences(append(object.GetOwnerReferences(), n.owner()))

@@ -15,6 +15,8 @@ type Program struct {
 	Blueprint string
 	// Export is the export that the blueprint is published as.
 	Export v1alpha1.ExportKey
+	// Installation identifies the krop that composes, among those that share a host.
+	Installation string
 	// SpecHash identifies the spec that was compiled: 16 lower-case hexadecimal digits.
 	SpecHash string
 	// CRD is the kind that instances have: one version, with the status subresource, and with krop's

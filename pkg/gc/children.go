@@ -160,7 +160,7 @@ func (c *children) childChanged(s source, event watch.EventType, child *unstruct
 	if c.enqueue(uid, why) || event == watch.Deleted { // it may have come into the index just now
 		return
 	}
-	if found, complete := strayOf(c.kind.export, s, child); complete {
+	if found, complete := c.kind.strayOf(s, child); complete {
 		c.kind.loop.strays.add(found)
 	}
 }

@@ -62,6 +62,8 @@ type Config struct {
 	// StorageSince is when storage began (see StorageSince). Children that are older are of a storage
 	// that was lost: that their instances aren't in this one proves nothing, and they are never swept.
 	StorageSince time.Time
+	// Installation identifies this krop on a host that others may share: only what carries it is swept there.
+	Installation string
 	// Resync is how often each instance is looked at without an event; DefaultResync if zero.
 	Resync time.Duration
 	// Workers is how many passes run at once; DefaultWorkers if zero.

@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 func startEtcd(t *testing.T) *embed.Etcd {
@@ -132,6 +133,20 @@ func TestAReplicaThatDiesLosesItsClusters(t *testing.T) {
 	b.crash()
 	eventually(t, "the survivor owns all", func() bool { return a.count() == leaseSlices })
 	eventually(t, "the dead one owns nothing", func() bool { return b.count() == 0 })
+}
+
+func TestInstallationIsThatOfTheStorage(t *testing.T) {
+	etcd := startEtcd(t)
+	var ids [3]string
+	for i, key := range []string{"/krop-installation", "/krop-installation", "/other-installation"} {
+		var err error
+		if ids[i], err = Installation(t.Context(), etcdClient(t, etcd), key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if ids[0] == "" || ids[0] != ids[1] || ids[0] == ids[2] || len(validation.IsValidLabelValue(ids[0])) > 0 {
+		t.Errorf("identities: %q", ids)
+	}
 }
 
 func TestStorageRemembersSinceWhenItIs(t *testing.T) {

@@ -312,21 +312,31 @@ func TestOnASharedHostOnlyTheProvidersOwnChildrenAreSwept(t *testing.T) {
 	node := secretNode
 	node.Target = v1alpha1.TargetHost
 	b := newBed()
+	b.Loop.config.Installation = "this-krop"
 	b.start(t, testProgram("v1", node))
 	of := source{v1alpha1.TargetHost, testGVR}
 	eventually(t, "children are watched", func() bool { return b.sources.isOpen(of) })
-	marked := func(name, provider string) *unstructured.Unstructured {
+	marked := func(name, provider, installation string) *unstructured.Unstructured {
 		object := child(name, "uid-"+name, "1", "c", "dead")
 		labels := object.GetLabels()
 		labels[v1alpha1.LabelProviderCluster] = provider
+		labels[v1alpha1.LabelInstallation] = installation
 		object.SetLabels(labels)
 		return object
 	}
-	b.place(of, marked("unmarked", ""))
-	b.place(of, marked("foreign", "another-provider"))
-	b.place(of, marked("own", testExport.Cluster.String()))
+	provider := testExport.Cluster.String()
+	others := []*unstructured.Unstructured{
+		marked("unmarked", "", b.Loop.config.Installation), marked("foreign", "another-provider", b.Loop.config.Installation),
+		marked("of-another-krop", provider, "another-krop"), marked("of-no-krop", provider, ""),
+	}
+	for _, other := range others {
+		b.place(of, other)
+	}
+	b.place(of, marked("own", provider, b.Loop.config.Installation))
 	eventually(t, "its own orphan is swept", func() bool { return !b.shared.has("own") })
-	if !b.shared.has("foreign") || !b.shared.has("unmarked") {
-		t.Error("another provider's children were swept")
+	for _, other := range others {
+		if !b.shared.has(other.GetName()) {
+			t.Errorf("child %s was swept", other.GetName())
+		}
 	}
 }

@@ -114,15 +114,15 @@ func (s *strays) byConsumer() map[household][]stray {
 
 // strayOf reads a child's marks. complete is false unless they say beyond doubt that krop wrote it
 // for an instance of this export.
-func strayOf(export v1alpha1.ExportKey, s source, child *unstructured.Unstructured) (found stray, complete bool) {
-	if s.target == v1alpha1.TargetConsumer || !markedBy(export, s.target, child) {
+func (s *served) strayOf(of source, child *unstructured.Unstructured) (found stray, complete bool) {
+	if of.target == v1alpha1.TargetConsumer || !s.marked(of.target, child) {
 		return stray{}, false
 	}
 	labels := child.GetLabels()
 	return stray{
-		export:   export,
-		target:   s.target,
-		object:   plane.Object{GVR: s.gvr, Namespace: child.GetNamespace(), Name: child.GetName()},
+		export:   s.export,
+		target:   of.target,
+		object:   plane.Object{GVR: of.gvr, Namespace: child.GetNamespace(), Name: child.GetName()},
 		uid:      child.GetUID(),
 		instance: types.UID(labels[v1alpha1.LabelInstanceUID]),
 		consumer: logicalcluster.Name(labels[v1alpha1.LabelConsumerCluster]),
@@ -140,17 +140,19 @@ func strayOfRow(export v1alpha1.ExportKey, instance *unstructured.Unstructured, 
 	}
 }
 
-// markedBy says whether a child has all marks, and was written by the instance that they name: a
+// marked says whether a child has all marks, and was written by the instance that they name: a
 // copy that somebody made of a child has its labels, but not its field manager. The host is shared by
-// all providers, and maybe by several krops, so there the mark of the provider counts too.
-func markedBy(export v1alpha1.ExportKey, target v1alpha1.Target, child *unstructured.Unstructured) bool {
+// all providers, and maybe by several krops, so there the marks of both count too: clusters of two kcps
+// may have one name.
+func (s *served) marked(target v1alpha1.Target, child *unstructured.Unstructured) bool {
 	labels := child.GetLabels()
 	for _, mark := range []string{v1alpha1.LabelInstanceUID, v1alpha1.LabelConsumerCluster, v1alpha1.LabelBlueprint, v1alpha1.LabelNode} {
 		if labels[mark] == "" {
 			return false
 		}
 	}
-	if target == v1alpha1.TargetHost && labels[v1alpha1.LabelProviderCluster] != export.Cluster.String() {
+	if target == v1alpha1.TargetHost && (labels[v1alpha1.LabelProviderCluster] != s.export.Cluster.String() ||
+		labels[v1alpha1.LabelInstallation] != s.loop.config.Installation) {
 		return false
 	}
 	managers := writers(child)
@@ -242,7 +244,7 @@ func (s *served) delete(ctx context.Context, orphan stray) error {
 	case err != nil:
 		return fmt.Errorf("reading orphan on plane %s: %w", orphan.target, err)
 	case live.GetUID() != orphan.uid, live.GetDeletionTimestamp() != nil,
-		!engine.OwnedBy(live, orphan.instance, orphan.consumer), !markedBy(s.export, orphan.target, live), s.keeps(live):
+		!engine.OwnedBy(live, orphan.instance, orphan.consumer), !s.marked(orphan.target, live), s.keeps(live):
 		return nil
 	case live.GetCreationTimestamp().Time.Before(s.loop.config.StorageSince):
 		klog.FromContext(ctx).Info("a child without instance is older than storage, and is left", "export", s.export.String(),

@@ -14,7 +14,7 @@ const userAgent = "krop"
 type identity struct {
 	config *rest.Config
 	client *http.Client
-	base   string // address of the server, without /clusters/...
+	base   string // address of the server; that of kcp is without /clusters/...
 }
 
 // newIdentity takes the credentials of config. Rate limits of the client are off: krop's own
@@ -32,7 +32,7 @@ func newIdentity(config *rest.Config) (*identity, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &identity{config: own, client: client, base: cutCluster(base.String())}, nil
+	return &identity{config: own, client: client, base: trimSlash(base.String())}, nil
 }
 
 // at is the identity's configuration for a base URL.

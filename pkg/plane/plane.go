@@ -66,8 +66,8 @@ type Planes interface {
 	For(ctx context.Context, target v1alpha1.Target, export v1alpha1.ExportKey, consumer logicalcluster.Name) (Plane, error)
 }
 
-// ErrNoHost says that krop was started without a host cluster.
-var ErrNoHost = errors.New("no host cluster is configured (--host-kubeconfig)")
+// ErrNoHost says that krop was started without a host cluster. Its text is for everybody to read.
+var ErrNoHost = errors.New("it was started without a host cluster; its administrator can name one by --host-kubeconfig or --host-in-cluster")
 
 // Sources gives watches of all children of an export's instances, and of what they only read.
 type Sources interface {

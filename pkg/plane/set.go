@@ -28,7 +28,8 @@ type Endpoints interface {
 type Config struct {
 	// Kcp is krop's own user in kcp. A /clusters/... in its host is cut off.
 	Kcp *rest.Config
-	// Host is the host cluster; nil if there is none.
+	// Host is the host cluster; nil if there is none. Its address is taken as it is: that of a cluster behind a
+	// gateway may have /clusters/... too.
 	Host *rest.Config
 	// VirtualWorkspaces, if set, gives scheme and host of virtual workspaces in place of what
 	// endpoints say, of which the path is kept.
@@ -62,6 +63,7 @@ func New(config Config) (*Set, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kcp client configuration: %w", err)
 	}
+	kcp.base = cutCluster(kcp.base)
 	set := &Set{
 		kcp:       kcp,
 		override:  config.VirtualWorkspaces,

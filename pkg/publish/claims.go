@@ -12,14 +12,15 @@ import (
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
 	"go.opendefense.cloud/krop/pkg/engine"
+	"go.opendefense.cloud/krop/pkg/plane"
 )
 
 // Verbs of claims. kcp grants the plain intersection of what the export asks for and what the binding
 // accepts, in which a "*" on one side only grants nothing. So what is written is claimed both ways: consumers
 // may accept "*", or spell the verbs out.
 var (
-	writeVerbs = []string{"*", "get", "list", "watch", "create", "update", "patch", "delete"}
-	readVerbs  = []string{"get", "list", "watch"}
+	writeVerbs = append([]string{"*"}, plane.ComposeVerbs...)
+	readVerbs  = plane.ReadVerbs
 	// Instances of namespaced kinds live in namespaces that must exist and must not be terminating.
 	namespaceVerbs = []string{"get"}
 	// Users who don't come through kcp are authorized by asking the workspace. kcp grants nothing that the

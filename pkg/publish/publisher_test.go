@@ -237,23 +237,6 @@ func TestABlueprintCannotWithdrawWhatAnotherHasPublished(t *testing.T) {
 	}
 }
 
-func TestAKindThatKropMayNotComposeIsRefusedByNameAndVerbs(t *testing.T) {
-	w := start(t)
-	secrets := engine.Node{ID: "secret", Target: v1alpha1.TargetProvider, GVR: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}}
-	if err := w.publisher(t).Check(t.Context(), w.program(t, "granteds", "Granted", secrets)); err != nil {
-		t.Errorf("a kind that the manifest grants: %v", err)
-	}
-	roles := engine.Node{ID: "role", Target: v1alpha1.TargetProvider, GVR: schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}}
-	err := w.publisher(t).Check(t.Context(), w.program(t, "denieds", "Denied", secrets, roles))
-	var refusal *publish.UncomposableError
-	if !errors.As(err, &refusal) || !apierrors.IsForbidden(err) {
-		t.Fatalf("got %v, want an UncomposableError", err)
-	}
-	if len(refusal.Missing) != 1 || refusal.Missing[0].Resource != "roles" || len(refusal.Missing[0].Verbs) != 7 {
-		t.Errorf("missing: %+v", refusal.Missing)
-	}
-}
-
 func TestPublishingAgainRepairsWhatWasTakenAway(t *testing.T) {
 	w := start(t)
 	program := w.program(t, "repairs", "Repair")

@@ -361,3 +361,27 @@ func TestAnOutlineHasTheKindsThatAreKnownWhateverElseIsWrong(t *testing.T) {
 		t.Errorf("%+v", nodes)
 	}
 }
+
+// hostless has every kind, but no host.
+type hostless struct{ widgets }
+
+func (h hostless) Resolve(target v1alpha1.Target, gvk schema.GroupVersionKind) (Kind, error) {
+	if target == v1alpha1.TargetHost {
+		return Kind{}, &NoPlaneError{Target: target, Remedy: "give it one"}
+	}
+	return h.widgets.Resolve(target, gvk)
+}
+
+func TestTargetOfAPlaneThatIsNotThereIsRefusedWithWhatToDo(t *testing.T) {
+	onHost := strings.Replace(twoPlanes, "target: provider", "target: host", 1)
+	if _, errs := Compile(blueprintFromYAML(t, []byte(onHost)), testExport, widgets{}, Limits{}); len(errs) == 0 || strings.Contains(errs.ToAggregate().Error(), "target") {
+		t.Errorf("with a host: %v", errs.ToAggregate()) // the types of its widgets differ, and that is all
+	}
+	_, errs := Compile(blueprintFromYAML(t, []byte(onHost)), testExport, hostless{}, Limits{})
+	if len(errs) != 1 || errs[0].Type != field.ErrorTypeInvalid || errs[0].Field != "spec.resources[1].target" {
+		t.Fatalf("got %v, want one error at the target", errs.ToAggregate())
+	}
+	if detail := errs[0].Detail; !strings.Contains(detail, `"there"`) || !strings.Contains(detail, "host") || !strings.Contains(detail, "give it one") {
+		t.Errorf("%q names not the resource, the plane and the remedy", detail)
+	}
+}

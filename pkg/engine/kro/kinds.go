@@ -1,6 +1,7 @@
 package kro
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -36,13 +37,16 @@ func (c *compilation) resolveKinds() {
 }
 
 func (r *resource) onKnownPlane() bool {
-	return r.Target == v1alpha1.TargetConsumer || r.Target == v1alpha1.TargetProvider
+	return r.Target == v1alpha1.TargetConsumer || r.Target == v1alpha1.TargetProvider || r.Target == v1alpha1.TargetHost
 }
 
 func (c *compilation) resolveKind(r *resource, gvk schema.GroupVersionKind) {
 	kind, err := c.schemas.Resolve(r.Target, gvk)
 	path := r.path.Child("template", "kind")
+	var missing *NoPlaneError
 	switch {
+	case errors.As(err, &missing):
+		c.refuse(field.Invalid(r.path.Child("target"), r.Target, c.about(r, "", missing.Error())))
 	case asNotFound(err) != nil:
 		c.refuse(field.Invalid(path, gvk.Kind, c.about(r, "", err.Error())))
 	case err != nil:

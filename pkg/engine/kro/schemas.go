@@ -12,7 +12,8 @@ import (
 // Schemas knows the kinds that are served on each plane.
 type Schemas interface {
 	// Resolve returns the kind as the target's plane serves it. It fails with *KindNotFoundError if
-	// the plane doesn't serve it; any other error means that it isn't known.
+	// the plane doesn't serve it, and with *NoPlaneError if krop has no such plane; any other error means that
+	// it isn't known.
 	Resolve(target v1alpha1.Target, gvk schema.GroupVersionKind) (Kind, error)
 }
 
@@ -33,4 +34,16 @@ type KindNotFoundError struct {
 // Error names kind and plane.
 func (e *KindNotFoundError) Error() string {
 	return fmt.Sprintf("the %s plane serves no kind %s in %s", e.Target, e.GVK.Kind, e.GVK.GroupVersion())
+}
+
+// NoPlaneError says that krop was started without the target's plane.
+type NoPlaneError struct {
+	Target v1alpha1.Target
+	// Remedy is what its administrator can do about it.
+	Remedy string
+}
+
+// Error names plane and remedy.
+func (e *NoPlaneError) Error() string {
+	return fmt.Sprintf("krop has no %s plane: %s", e.Target, e.Remedy)
 }

@@ -181,11 +181,7 @@ func (c *compilation) checkID(r *resource, seen map[string]*resource) {
 }
 
 func (c *compilation) checkPolicies(r *resource) {
-	if path := r.path.Child("target"); r.Target == v1alpha1.TargetHost {
-		c.refuse(field.Forbidden(path, c.about(r, "", "target host is not supported yet")))
-	} else {
-		c.enum(path, string(r.Target), string(v1alpha1.TargetConsumer), string(v1alpha1.TargetProvider))
-	}
+	c.enum(r.path.Child("target"), string(r.Target), string(v1alpha1.TargetConsumer), string(v1alpha1.TargetProvider), string(v1alpha1.TargetHost))
 	c.enum(r.path.Child("conflictPolicy"), string(r.ConflictPolicy), string(v1alpha1.ConflictFail), string(v1alpha1.ConflictAdopt))
 	c.enum(r.path.Child("deletionPolicy"), string(r.DeletionPolicy), string(v1alpha1.DeletionDelete), string(v1alpha1.DeletionOrphan))
 }

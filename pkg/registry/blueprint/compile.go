@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/kcp-dev/logicalcluster/v3"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -24,6 +25,8 @@ type Compiler struct {
 	// Claims derives what consumers will be asked for. Resources that can't be claimed are field
 	// errors, at the place in the blueprint that at says; the error says that it could not be found out.
 	Claims func(ctx context.Context, program *engine.Program, at func(v1alpha1.NodeID) *field.Path) ([]v1alpha1.PermissionClaim, field.ErrorList, error)
+	// Installation identifies this krop on a host that others may share.
+	Installation string
 	// Limits bound what one blueprint may ask for.
 	Limits kro.Limits
 }
@@ -43,12 +46,12 @@ func (c *Compiler) Compile(ctx context.Context, workspace logicalcluster.Name, b
 	}
 	program, errs := kro.Compile(blueprint, v1alpha1.ExportKey{Cluster: workspace}, schemas, c.Limits)
 	if unknown := notKnown(errs); unknown != nil {
-		return nil, registry.Unavailable("the blueprint can't be compiled now", unknown)
+		return nil, registry.Unavailable("the blueprint can't be compiled now: the kinds that "+unread(blueprint, errs)+" can't be read", unknown)
 	}
 	if len(errs) > 0 {
 		return nil, invalid(blueprint.Name, append(errs, c.unclaimable(ctx, workspace, blueprint, schemas)...))
 	}
-	program.Export.Name = program.CRD.Name
+	program.Export.Name, program.Installation = program.CRD.Name, c.Installation
 	claims, errs, err := c.Claims(ctx, program, placesIn(blueprint))
 	if err != nil {
 		return nil, registry.Unavailable(fmt.Sprintf("what workspace %s has bound and exports can't be read", workspace), err)
@@ -93,4 +96,23 @@ func notKnown(errs field.ErrorList) error {
 		var each *field.Error
 		return !errors.As(err, &each) || each.Type != field.ErrorTypeInternal
 	}).ToAggregate()
+}
+
+// unread names the planes that could not be asked for kinds: those of the resources that the errors are about.
+func unread(blueprint *v1alpha1.ResourceGraphDefinition, errs field.ErrorList) string {
+	resources := engine.Defaulted(blueprint.Spec).Resources
+	var planes []string
+	for _, err := range errs {
+		var i int
+		if _, failed := fmt.Sscanf(err.Field, "spec.resources[%d]", &i); failed != nil || err.Type != field.ErrorTypeInternal || i >= len(resources) {
+			continue
+		}
+		if name := "the " + string(resources[i].Target) + " plane serves"; !slices.Contains(planes, name) {
+			planes = append(planes, name)
+		}
+	}
+	if len(planes) == 0 {
+		return "its planes serve"
+	}
+	return strings.Join(planes, " and that ")
 }

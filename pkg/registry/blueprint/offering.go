@@ -17,8 +17,7 @@ import (
 
 // Publisher offers programs in kcp. pkg/publish implements it.
 type Publisher interface {
-	// Check fails as Publish would, as far as that can be known without writing, and if krop's user may
-	// not compose what the program writes into the provider's workspace.
+	// Check fails as Publish would, as far as that can be known without writing.
 	Check(ctx context.Context, program *engine.Program) error
 	// CheckOwner fails with Conflict if the export exists and isn't the blueprint's.
 	CheckOwner(ctx context.Context, export v1alpha1.ExportKey, blueprint string) error
@@ -51,6 +50,7 @@ type Offering struct {
 	Catalog   *registry.Catalog
 	Storage   Storage
 	Publisher Publisher
+	Rights    Rights
 	Loop      Loop
 
 	locks registry.KeyedLocks[v1alpha1.ExportKey]
@@ -58,12 +58,16 @@ type Offering struct {
 	bare sync.Map
 }
 
-// Check refuses a program that can't be offered: its export is another blueprint's, or krop lacks rights.
+// Check refuses a program that can't be offered: its export is another blueprint's, or krop lacks rights, to publish
+// it or to compose what it writes.
 func (o *Offering) Check(ctx context.Context, compiled *Compiled) error {
 	if err := o.refuseOther(compiled.Program); err != nil {
 		return err
 	}
-	return o.Publisher.Check(ctx, compiled.Program)
+	if err := o.Publisher.Check(ctx, compiled.Program); err != nil {
+		return err
+	}
+	return o.checkRights(ctx, compiled.Program)
 }
 
 // refuseOther fails with Conflict if the program's export is known to be another blueprint's, or krop's own.

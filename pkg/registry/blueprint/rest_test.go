@@ -413,7 +413,7 @@ func (s *setup) newMain(t *testing.T, newStore func(*kind.Kind, v1alpha1.ExportK
 				return nil, nil, nil
 			},
 		},
-		Offering: &blueprint.Offering{Catalog: s.catalog, Storage: builder, Publisher: s.publisher, Loop: s.loop},
+		Offering: &blueprint.Offering{Catalog: s.catalog, Storage: builder, Publisher: s.publisher, Rights: &rights{}, Loop: s.loop},
 	})
 }
 

@@ -39,7 +39,9 @@ func (c *compilation) Resolve(target v1alpha1.Target, gvk schema.GroupVersionKin
 	schemas, ok := c.known[target]
 	if !ok {
 		var err error
-		if schemas, err = c.planes.Schemas(c.ctx, target, c.export); err != nil {
+		if schemas, err = c.planes.Schemas(c.ctx, target, c.export); errors.Is(err, plane.ErrNoHost) {
+			return kro.Kind{}, &kro.NoPlaneError{Target: target, Remedy: plane.ErrNoHost.Error()}
+		} else if err != nil {
 			return kro.Kind{}, err
 		}
 		c.known[target] = schemas

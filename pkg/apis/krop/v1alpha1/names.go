@@ -14,6 +14,9 @@ const (
 	// LabelProviderCluster holds the logical cluster of the blueprint's workspace. It tells apart, on a host
 	// that providers or several krops share, whose blueprint of a name a child is of.
 	LabelProviderCluster = "krop.opendefense.cloud/provider-cluster"
+	// LabelInstallation holds, on children on a host, which krop has written them: several may share a host, and
+	// clusters of different kcps may have one name.
+	LabelInstallation = "krop.opendefense.cloud/installation"
 )
 
 const (
