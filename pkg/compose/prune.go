@@ -26,7 +26,7 @@ func (c *Composer) Prune(ctx context.Context, request Request, plan *engine.Plan
 	if err != nil {
 		return nil, fmt.Errorf("recording which children are to be deleted: %w", err)
 	}
-	rows, failure := remover{composer: c, request: request}.waves(ctx, composition.Resources, stale)
+	rows, failure := remover{composer: c, request: request}.waves(ctx, composition.Resources, stale, request.Program.Removable)
 	pruned := stored.DeepCopy()
 	if err := c.setStatus(pruned, prunedStatus(plan, rows, composition)); err != nil {
 		return nil, err

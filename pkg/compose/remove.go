@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -136,24 +137,25 @@ func (r remover) objectOf(row v1alpha1.ComposedResource) plane.Object {
 	return plane.Object{GVR: r.request.version(row), Namespace: row.Namespace, Name: row.Name}
 }
 
-// waves removes children from the highest wave down. It goes on to the next wave only when the last one is
-// gone: what depends on a child must not outlive it. It returns what is left of rows, which
-// may have more than the children that are to go, and all errors, whatever plane they are of.
-func (r remover) waves(ctx context.Context, rows, going []v1alpha1.ComposedResource) (left []v1alpha1.ComposedResource, err error) {
-	for wave := engine.TeardownWave(going); len(wave) > 0; wave = engine.TeardownWave(going) {
-		removals := each(ctx, wave, r.remove)
-		rows, going = without(rows, removals), without(going, removals)
-		stuck := false
-		var failures []error
-		for _, removal := range removals {
-			stuck = stuck || !removal.gone
-			failures = append(failures, removal.err)
-		}
-		if stuck {
+// waves removes children, as many as next says may go at a time, and goes on for as long as it names others: what
+// depends on a child must not outlive it. It returns what is left of rows, which may have more than the children that
+// are to go, and all errors, whatever plane they are of.
+func (r remover) waves(ctx context.Context, rows, going []v1alpha1.ComposedResource, next func([]v1alpha1.ComposedResource) []v1alpha1.ComposedResource) (left []v1alpha1.ComposedResource, err error) {
+	tried := map[v1alpha1.ObjectKey]bool{}
+	isTried := func(row v1alpha1.ComposedResource) bool { return tried[row.Key()] }
+	var failures []error
+	for {
+		wave := slices.DeleteFunc(next(going), isTried)
+		if len(wave) == 0 {
 			return rows, errors.Join(failures...)
 		}
+		removals := each(ctx, wave, r.remove)
+		rows, going = without(rows, removals), without(going, removals)
+		for _, removal := range removals {
+			tried[removal.row.Key()] = true
+			failures = append(failures, removal.err)
+		}
 	}
-	return rows, nil
 }
 
 // without is the rows less those of children that are gone. In the others it says what they wait for.

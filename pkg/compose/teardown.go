@@ -23,7 +23,7 @@ func (c *Composer) Teardown(ctx context.Context, request Request, intent Intent)
 	if request.Instance.GetAnnotations()[v1alpha1.AnnotationOrphanChildren] != "" {
 		rows = orphaned(rows)
 	}
-	left, failure := remover{composer: c, request: request}.waves(ctx, rows, rows)
+	left, failure := remover{composer: c, request: request}.waves(ctx, rows, rows, engine.TeardownWave)
 	if len(left) == 0 {
 		return true, &Result{Instance: request.Instance.DeepCopy()}, nil
 	}
