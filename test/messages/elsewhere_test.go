@@ -60,6 +60,8 @@ var internal = map[string]string{
 	"planes need a kcp client configuration and endpoints":       "a mistake in krop's wiring",
 	`unknown target "..."`:                                       "a mistake in krop: the schema has an enum",
 	"unexpected kind ...":                                        "a mistake in krop's manifests, which a test applies",
+	".... More is answered with .... The default: ....":          "description of a flag, which krop run --help shows",
+	"list of ...: the answer is no list":                         "a mistake of the API server that was asked; people are told the plane",
 	"bindings of ... are not followed":                           "a mistake in krop's wiring",
 	"blueprints are not listed as unstructured":                  "a mistake in krop: its stores list nothing else",
 	"instances are not listed as unstructured":                   "a mistake in krop: its stores list nothing else",
