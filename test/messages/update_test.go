@@ -13,7 +13,7 @@ var update = flag.Bool("update", false, "add rows for messages that docs/errors.
 // lastSection has what belongs to none of the situations that the page is ordered by.
 const lastSection = "## Other messages"
 
-// TestUpdate runs before the others, which then complain of columns that a person has yet to fill in.
+// TestMain rewrites the page before the tests run, which then complain of columns that a person has yet to fill in.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if *update {
