@@ -46,6 +46,9 @@ type Node struct {
 	Level          int32 // 0 for nodes that depend on no other; otherwise one more than the highest of DependsOn
 	ConflictPolicy v1alpha1.ConflictPolicy
 	DeletionPolicy v1alpha1.DeletionPolicy
+	// Origin is the export that the kind is from, where it is written and is bound from one. If krop serves that export,
+	// the children are instances themselves.
+	Origin v1alpha1.ExportKey
 }
 
 // Graph is a blueprint's compiled expressions. Implementations are immutable and safe for concurrent use.

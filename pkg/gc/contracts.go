@@ -30,6 +30,8 @@ type Instances interface {
 	Watch(ctx context.Context, handle func(watch.EventType, *unstructured.Unstructured)) error
 	// Delete asks for the instance's deletion; krop's finalizer holds it until its children are gone.
 	Delete(ctx context.Context, key v1alpha1.InstanceKey) error
+	// DeleteExactly is Delete of the instance with this UID; Conflict if there is another by now.
+	DeleteExactly(ctx context.Context, key v1alpha1.InstanceKey, uid types.UID) error
 	// Finalize takes krop's finalizer off; the object goes if it was the last.
 	Finalize(ctx context.Context, instance *unstructured.Unstructured) error
 	// Labelled says whether the instance has the labels that kcp shows it to claiming exports by, as far as is known.

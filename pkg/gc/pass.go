@@ -172,13 +172,19 @@ func (p *pass) compose(ctx context.Context, instance *unstructured.Unstructured)
 
 // teardown takes the next steps of a deletion, and lets the instance go when no child is left.
 // Where the binding is gone, the consumer's workspace can't be reached any more: those children are the
-// consumer's to keep, and aren't waited for.
+// consumer's to keep, and aren't waited for. Only instances among them are krop's: they go first.
 func (p *pass) teardown(ctx context.Context, instance *unstructured.Unstructured) (result, error) {
 	if !hasFinalizer(instance) {
 		return resultFinished, nil // somebody else's finalizer holds it
 	}
 	if p.kind.unbound.has(instance.GetUID()) {
-		var err error
+		left, err := p.releaseNested(ctx, instance)
+		if err != nil {
+			return "", err
+		}
+		if left {
+			return resultWaiting, nil
+		}
 		if instance, err = p.dropConsumerRows(ctx, instance); err != nil {
 			return "", err
 		}

@@ -131,6 +131,7 @@ func (s *served) keyOf(instance *unstructured.Unstructured) v1alpha1.InstanceKey
 // forget drops an instance that is gone. If it went without its children, by force, they are orphans.
 func (s *served) forget(instance *unstructured.Unstructured) {
 	s.unbound.remove(instance.GetUID())
+	s.loop.nestedGone(instance)
 	s.externals.readers.remove(s.keyOf(instance), instance.GetUID())
 	if s.index.remove(instance.GetUID()) {
 		s.children.reconsider()

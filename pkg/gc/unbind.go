@@ -100,6 +100,7 @@ func (l *Loop) bindingChanged(export v1alpha1.ExportKey, cluster logicalcluster.
 	if kind == nil {
 		return
 	}
+	l.bindingOfChildren(export, cluster)
 	if !bound {
 		l.doubts.add(export, cluster)
 		return

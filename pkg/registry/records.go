@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 
@@ -79,8 +80,17 @@ func (r *Records) Finalize(ctx context.Context, instance *unstructured.Unstructu
 
 // Delete asks for the instance's deletion; its finalizer holds it until its children are gone.
 func (r *Records) Delete(ctx context.Context, key v1alpha1.InstanceKey) error {
+	return r.delete(ctx, key, &metav1.DeleteOptions{})
+}
+
+// DeleteExactly is Delete of the instance with this UID; Conflict if there is another by now.
+func (r *Records) DeleteExactly(ctx context.Context, key v1alpha1.InstanceKey, uid types.UID) error {
+	return r.delete(ctx, key, metav1.NewPreconditionDeleteOptions(string(uid)))
+}
+
+func (r *Records) delete(ctx context.Context, key v1alpha1.InstanceKey, options *metav1.DeleteOptions) error {
 	ctx = kind.WithInternal(inCluster(ctx, key.Cluster, key.Namespace))
-	_, _, err := r.store.Main.Delete(ctx, key.Name, rest.ValidateAllObjectFunc, &metav1.DeleteOptions{})
+	_, _, err := r.store.Main.Delete(ctx, key.Name, rest.ValidateAllObjectFunc, options)
 	return err
 }
 
