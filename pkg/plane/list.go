@@ -81,7 +81,7 @@ func (l *listing) page(ctx context.Context) error {
 // fetch reads one page, or as much of it as shows that it is too large. A client would take it whole.
 func (l *listing) fetch(ctx context.Context) (raw []byte, err error) {
 	request := l.discovery.Get().AbsPath(l.path()...).SetHeader("Accept", runtime.ContentTypeJSON).
-		VersionedParams(&metav1.ListOptions{LabelSelector: l.selector.String(), Limit: int64(l.limit) + 1, Continue: l.next}, scheme.ParameterCodec)
+		SpecificallyVersionedParams(&metav1.ListOptions{LabelSelector: l.selector.String(), Limit: int64(l.limit) + 1, Continue: l.next}, scheme.ParameterCodec, metav1.Unversioned)
 	err = l.within(ctx, func(ctx context.Context) error {
 		body, err := request.Stream(ctx)
 		if err != nil {
