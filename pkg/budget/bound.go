@@ -18,6 +18,8 @@ type Bound struct {
 	Unit string
 	// Default is the limit unless it is set.
 	Default int
+	// Most is what it can be set to; 0 if it can be set to anything.
+	Most int
 	// Why is the reason for the default.
 	Why string
 	// Answer is what whoever goes over it gets, such as 422.

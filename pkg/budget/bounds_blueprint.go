@@ -17,7 +17,7 @@ var (
 		Why: "compiling takes about 50 µs each, and kro's largest examples have 200"})
 	ExpressionBytes = define(Bound{Name: "max-expression-bytes", Of: "length of an expression", Unit: "bytes", Default: 8 << 10, Answer: Invalid,
 		Why: "a long expression is parsed, checked and printed several times over; people write a few hundred bytes"})
-	BlueprintBytes = define(Bound{Name: "max-blueprint-bytes", Of: "size of the blueprint", Unit: "bytes", Default: 512 << 10, Answer: TooLarge,
+	BlueprintBytes = define(Bound{Name: "max-blueprint-bytes", Of: "size of the blueprint", Unit: "bytes", Default: 512 << 10, Most: 1 << 20, Answer: TooLarge,
 		Why: "it is stored with its status in one object of etcd, and compiled as a whole; 300 resources of 1.7 KiB each"})
 	Dimensions = define(Bound{Name: "max-foreach-axes", Of: "axes of a forEach", Default: 10, Answer: Invalid,
 		Why: "kro's own limit"})
@@ -33,7 +33,7 @@ var (
 
 // How blueprints are compiled.
 var (
-	CompileSeconds = define(Bound{Name: "compile-seconds", Of: "time to compile the blueprint", Unit: "seconds", Default: 15, Answer: Invalid,
+	CompileSeconds = define(Bound{Name: "compile-seconds", Of: "time to compile the blueprint", Unit: "seconds", Default: 15, Most: 28, Answer: Invalid,
 		Why: "it is done within the request, which the server gives 34 seconds; reading the workspace's kinds is part of it"})
 	Compiles = define(Bound{Name: "max-compiles-inflight", Of: "blueprints that are compiled at one time", Default: 1, Answer: Busy,
 		Why: "compiling keeps a core busy; another one is left for everybody else"})

@@ -19,6 +19,10 @@ var (
 var (
 	ForEachItems = define(Bound{Name: "max-foreach-items", Of: "objects of a forEach", Default: 1000, Answer: Invalid,
 		Why: "kro's own limit"})
+	SelectedObjects = define(Bound{Name: "max-selected-objects", Of: "objects that a selector of an externalRef reads", Default: 1000, Answer: Invalid,
+		Why: "as many as a forEach over them may make"})
+	SelectedBytes = define(Bound{Name: "maxSelectedBytes", Fixed: true, Of: "size of the objects that a selector of an externalRef reads", Unit: "bytes", Default: 8 << 20, Answer: Invalid,
+		Why: "room for a thousand of 8 kB, at some ten times that in memory; whoever may write objects on a plane decides how large they are"})
 	Children = define(Bound{Name: "max-children", Of: "children of the instance", Default: 1500, Answer: Invalid,
 		Why: "the largest forEach and half as much again; all are listed in the instance's status, at some 350 bytes each"})
 	InventoryBytes = define(Bound{Name: "maxInventoryBytes", Fixed: true, Of: "size of the inventory of the instance's children", Unit: "bytes", Default: 512 << 10, Answer: Invalid,
@@ -31,7 +35,9 @@ var (
 		Why: "that of kube-apiserver: etcd takes 1.5 MiB, and JSON patches may be larger than what they make"})
 	Depth = define(Bound{Name: "maxDepth", Fixed: true, Of: "depth of the object", Unit: "levels", Default: 100, Answer: Invalid,
 		Why: "owners of fields are recorded along the path to each; and what is nested some thousand times could be stored, but not read again"})
-	InstanceBytes = define(Bound{Name: "max-instance-bytes", Of: "size of the instance without its status", Unit: "bytes", Default: 768 << 10, Answer: TooLarge,
+	Nesting = define(Bound{Name: "maxNesting", Fixed: true, Of: "depth of the instance in other instances", Unit: "levels", Default: 8, Answer: Invalid,
+		Why: "offerings are built of a few layers; blueprints that are composed of each other in a loop are refused, and this stops one that came about all the same"})
+	InstanceBytes = define(Bound{Name: "max-instance-bytes", Of: "size of the instance without its status", Unit: "bytes", Default: 768 << 10, Most: 896 << 10, Answer: TooLarge,
 		Why: "half of what etcd takes, so that the other half is there for inventory and status"})
 	StoredBytes = define(Bound{Name: "maxStoredBytes", Fixed: true, Of: "size of the object with its status", Unit: "bytes", Default: 1536<<10 - 64<<10, Answer: TooLarge,
 		Why: "etcd takes 1.5 MiB a request, of which this leaves some for the key and the conditions of the write"})

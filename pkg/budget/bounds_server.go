@@ -2,6 +2,10 @@ package budget
 
 // What one tenant may have of the server at one time.
 var (
+	Reads = define(Bound{Name: "max-requests-inflight", Of: "reads that run at one time", Default: 400, Answer: Busy,
+		Why: "that of kube-apiserver; more wait, and each consumer's workspace gets its turn"})
+	Writes = define(Bound{Name: "max-mutating-requests-inflight", Of: "writes that run at one time", Default: 200, Answer: Busy,
+		Why: "that of kube-apiserver; more wait for 6 seconds, and each consumer's workspace gets its turn"})
 	ReadsPerConsumer = define(Bound{Name: "max-requests-inflight-per-consumer", Of: "reads of the workspace that run at one time", Default: 100, Answer: Busy,
 		Why: "a quarter of all, so that nobody waits for one consumer's to end"})
 	WritesPerConsumer = define(Bound{Name: "max-mutating-requests-inflight-per-consumer", Of: "writes of the workspace that run at one time", Default: 50, Answer: Busy,

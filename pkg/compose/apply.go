@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+	"go.opendefense.cloud/krop/pkg/budget"
 	"go.opendefense.cloud/krop/pkg/engine"
 )
 
@@ -106,6 +107,7 @@ func (w *work) noteWritten(done written) {
 		w.observed[key] = done.answer
 		delete(w.foreign, key)
 		w.remember(key, done.answer)
+		w.reread(key)
 	case done.found != nil && w.attempts[key] < maxAttempts:
 		w.note(*done.found)
 	default:
@@ -157,6 +159,9 @@ func (w *work) failures(ctx context.Context, plan *engine.Plan) (warnings []stri
 	for i := range plan.Nodes {
 		if node := &plan.Nodes[i]; node.Err != nil && !w.waits(node) {
 			warnings = append(warnings, node.Err.Error())
+			if first == nil && budget.IsBusy(node.Err) {
+				first = node.Err
+			}
 		}
 	}
 	for _, f := range w.failedChildren(plan) {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+	"go.opendefense.cloud/krop/pkg/budget"
 	"go.opendefense.cloud/krop/pkg/engine"
 	"go.opendefense.cloud/krop/pkg/plane"
 )
@@ -80,11 +81,16 @@ type verdict struct {
 func judge(request Request, f finding) verdict {
 	var expression *engine.ExpressionError
 	var foreign *foreignError
+	var over *budget.Over
 	denial, denied := plane.DeniedBy(f.err)
 	answer := apierrors.APIStatus(nil)
 	switch {
+	case budget.IsBusy(f.err):
+		return busy(f.err)
 	case errors.As(f.err, &expression):
-		return verdict{code: http.StatusUnprocessableEntity, status: metav1.StatusReasonInvalid, reason: expression.Error()}
+		return verdict{code: http.StatusUnprocessableEntity, status: metav1.StatusReasonInvalid, reason: engine.Truncated(expression.Error())}
+	case errors.As(f.err, &over):
+		return verdict{code: http.StatusUnprocessableEntity, status: metav1.StatusReasonInvalid, reason: f.err.Error()}
 	case errors.As(f.err, &foreign):
 		return verdict{code: http.StatusConflict, status: metav1.StatusReasonConflict, reason: foreign.Error()}
 	case denied:
@@ -103,6 +109,13 @@ func judge(request Request, f finding) verdict {
 	}
 }
 
+// busy is the verdict on what had to wait too long for its turn: of the server itself, which says so.
+func busy(err error) verdict {
+	var over *budget.Over
+	errors.As(err, &over)
+	return verdict{code: http.StatusTooManyRequests, status: metav1.StatusReasonTooManyRequests, reason: over.Error()}
+}
+
 func unavailable(reason string) verdict {
 	return verdict{code: http.StatusServiceUnavailable, status: metav1.StatusReasonServiceUnavailable, reason: reason}
 }
@@ -115,7 +128,7 @@ func isTransient(err error) bool {
 
 // quoted passes on what a child's API said.
 func quoted(said metav1.Status) verdict {
-	v := verdict{code: said.Code, status: said.Reason, reason: said.Message}
+	v := verdict{code: said.Code, status: said.Reason, reason: engine.Truncated(said.Message)}
 	if said.Details != nil {
 		v.causes = said.Details.Causes
 	}

@@ -28,13 +28,6 @@ type reading struct {
 	err    error
 }
 
-// isAbsent says whether there is nothing to be read of an object that the instance only refers to. Nothing
-// is ever deleted or forgotten for it, so a kind that is yet to come counts. On a consumer's plane that may
-// be a claim that is missing.
-func isAbsent(target v1alpha1.Target, err error) bool {
-	return plane.IsGone(err) || target != v1alpha1.TargetConsumer && plane.IsNotServed(err)
-}
-
 // get reads one child.
 func (w *work) get(ctx context.Context, ref reference) reading {
 	at, err := w.plane(ctx, ref.key.Target)
@@ -61,7 +54,6 @@ func (w *work) observe(ctx context.Context) {
 
 // note takes into account what was read of a child.
 func (w *work) note(r reading) {
-	w.read[r.key] = true
 	delete(w.observed, r.key)
 	delete(w.foreign, r.key)
 	switch {
@@ -72,16 +64,6 @@ func (w *work) note(r reading) {
 	case plane.IsGone(r.err):
 		w.forget(r.key)
 	default:
-		w.failed[r.key] = r.err
-	}
-}
-
-func (w *work) noteExternal(r reading) {
-	w.read[r.key] = true
-	switch {
-	case r.err == nil:
-		w.observed[r.key] = r.object
-	case !isAbsent(r.key.Target, r.err):
 		w.failed[r.key] = r.err
 	}
 }

@@ -58,7 +58,7 @@ func refusal(request Request, worst verdict, causes []metav1.StatusCause) *apier
 		Message: fmt.Sprintf("%s %q %s: %s", gvk.GroupKind(), name, outcome(worst.code), summary(causes)),
 		Details: &metav1.StatusDetails{Group: gvk.Group, Kind: gvk.Kind, Name: name, Causes: shortened(causes)},
 	}
-	if worst.code == http.StatusServiceUnavailable {
+	if worst.code == http.StatusServiceUnavailable || worst.code == http.StatusTooManyRequests {
 		status.Details.RetryAfterSeconds = retryAfterSeconds
 	}
 	return &apierrors.StatusError{ErrStatus: status}
@@ -73,7 +73,7 @@ func rank(code int32) int {
 		return 1
 	case http.StatusForbidden:
 		return 2
-	case http.StatusServiceUnavailable:
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		return 4
 	default:
 		return 3

@@ -27,6 +27,8 @@ type status struct {
 	complete bool
 	// partial says that children could not be read, so that a field's absence means nothing.
 	partial bool
+	// short says that what could be left out was left out, for want of room.
+	short bool
 }
 
 // status is the status that goes with a plan.
@@ -35,13 +37,12 @@ func (w *work) status(plan *engine.Plan, rows []v1alpha1.ComposedResource) statu
 		plan: plan, rows: rows,
 		revision:   w.request.Program.SpecHash,
 		generation: w.request.Instance.GetGeneration(),
-		partial:    len(w.failed) > 0 || plan.StatusError != nil,
+		partial:    len(w.failed)+len(w.unreadable) > 0 || plan.StatusError != nil,
 	}
-	other := w.rowless(plan)
-	s.health = engine.Summarize(plan, rows, other)
+	s.health = engine.Summarize(plan, rows, nil)
 	var err error
 	if s.author, s.complete, err = plan.Conditions(s.health.Conditions); err != nil {
-		s.health = engine.Summarize(plan, rows, errors.Join(other, fmt.Errorf("conditions: %w", err)))
+		s.health = engine.Summarize(plan, rows, fmt.Errorf("conditions: %w", err))
 	}
 	return s
 }
@@ -58,9 +59,9 @@ func (w *work) intended(plan *engine.Plan, rows []v1alpha1.ComposedResource) sta
 }
 
 // failedChildren is the children that could not be read, checked or written, also those that the
-// inventory lists and the plan doesn't speak of.
+// inventory lists and the plan doesn't speak of; and what the plan refers to and could not be read.
 func (w *work) failedChildren(plan *engine.Plan) []finding {
-	var findings []finding
+	findings := w.unreadableReferences(plan)
 	planned := map[v1alpha1.ObjectKey]bool{}
 	for i := range plan.Nodes {
 		node := &plan.Nodes[i]
@@ -77,22 +78,6 @@ func (w *work) failedChildren(plan *engine.Plan) []finding {
 		}
 	}
 	return findings
-}
-
-// rowless is what went wrong with objects that have no row: those that the instance only refers to.
-func (w *work) rowless(plan *engine.Plan) error {
-	for i := range plan.Nodes {
-		node := &plan.Nodes[i]
-		if !node.External {
-			continue
-		}
-		for _, child := range node.Children {
-			if err := w.failed[child.Key]; err != nil {
-				return newChildError(w.request, finding{node: node, key: child.Key, err: err})
-			}
-		}
-	}
-	return nil
 }
 
 // describeRows is the plan's inventory, with what this call has found out about each child.
@@ -173,6 +158,7 @@ func (c *Composer) setStatus(instance *unstructured.Unstructured, s status) erro
 		return err
 	}
 	before, _, _ := unstructured.NestedMap(instance.Object, "status")
+	earlier := before["conditions"]
 	fields := map[string]any{}
 	if s.plan == nil || s.partial {
 		fields = before
@@ -187,7 +173,7 @@ func (c *Composer) setStatus(instance *unstructured.Unstructured, s status) erro
 	}
 	fields["composition"], fields["conditions"], fields["state"] = composition, conditions, string(s.health.Summary)
 	instance.Object["status"] = fields
-	return nil
+	return c.fit(instance, s, earlier)
 }
 
 // conditions are krop's, then the author's. One that says what it said before keeps its time.

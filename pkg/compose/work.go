@@ -27,8 +27,9 @@ type work struct {
 	observed engine.Observed
 	// foreign is what exists and isn't the instance's.
 	foreign engine.Observed
-	// read says which children have been looked for.
-	read map[v1alpha1.ObjectKey]bool
+	// references is what was read of what the instance refers to, and unreadable why it could not be.
+	references engine.Read
+	unreadable map[engine.ReferenceKey]error
 	// failed says why a child could not be read, checked or written.
 	failed map[v1alpha1.ObjectKey]error
 	// settled has the hash of the desired object that a child was last checked or written with.
@@ -52,7 +53,8 @@ func (c *Composer) begin(request Request) (*work, error) {
 		request:    request,
 		observed:   engine.Observed{},
 		foreign:    engine.Observed{},
-		read:       map[v1alpha1.ObjectKey]bool{},
+		references: engine.Read{},
+		unreadable: map[engine.ReferenceKey]error{},
 		failed:     map[v1alpha1.ObjectKey]error{},
 		settled:    map[v1alpha1.ObjectKey]string{},
 		attempts:   map[v1alpha1.ObjectKey]int{},
@@ -92,36 +94,6 @@ func (w *work) writeOptions() plane.WriteOptions {
 	return plane.WriteOptions{FieldManager: engine.FieldManager(w.request.Instance.GetUID())}
 }
 
-// plan makes a plan of what is observed. Objects that the instance only refers to are read for it.
-func (w *work) plan(ctx context.Context) *engine.Plan {
-	for {
-		plan := w.request.Program.Plan(w.request.Instance, w.request.Consumer, w.observed, nil)
-		external := w.unreadExternal(plan)
-		if len(external) == 0 {
-			return plan
-		}
-		for _, reading := range each(ctx, external, w.get) {
-			w.noteExternal(reading)
-		}
-	}
-}
-
-func (w *work) unreadExternal(plan *engine.Plan) []reference {
-	var unread []reference
-	for i := range plan.Nodes {
-		node := &plan.Nodes[i]
-		if !node.External {
-			continue
-		}
-		for _, child := range node.Children {
-			if !w.read[child.Key] {
-				unread = append(unread, reference{key: child.Key, gvr: node.GVR})
-			}
-		}
-	}
-	return unread
-}
-
 // frontier is the children that can be checked or written now, and are not as wanted: those of nodes
 // whose dependencies are all settled. It finds out which nodes are held.
 func (w *work) frontier(plan *engine.Plan) []item {
@@ -138,7 +110,7 @@ func (w *work) frontier(plan *engine.Plan) []item {
 			switch {
 			case w.failed[child.Key] != nil:
 				w.held[node.ID] = true
-			case !node.External && !w.isSettled(next):
+			case !w.isSettled(next):
 				w.held[node.ID] = true
 				items = append(items, next)
 			}

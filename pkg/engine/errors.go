@@ -18,6 +18,9 @@ type Waiting struct {
 	Expression string
 	// ReadyWhen says that Expression is a readyWhen of Node's own.
 	ReadyWhen bool
+	// Missing is the object, with its plane, that an external node reads and that does not exist:
+	// "consumer VPC team-a/main". Empty if that isn't what is awaited.
+	Missing string
 	// Schemaless is set where Path lies under a field without a schema, so that it may be a typo.
 	Schemaless bool
 }
@@ -29,6 +32,8 @@ func (w *Waiting) String() string {
 		return w.field() + " (no schema: check the spelling)"
 	case w.Path != "":
 		return w.field()
+	case w.Missing != "":
+		return fmt.Sprintf("%s (%s does not exist)", w.Node, w.Missing)
 	case w.Expression != "":
 		return fmt.Sprintf("%s (%s)", w.Node, w.Expression)
 	default:
@@ -57,7 +62,12 @@ type ExpressionError struct {
 	Fields []string
 	// Message is what went wrong, in CEL's or kro's words.
 	Message string
+	// Cause is what Message was made of; nil if nothing but words is known.
+	Cause error
 }
+
+// Unwrap gives the cause.
+func (e *ExpressionError) Unwrap() error { return e.Cause }
 
 // Error names node, expression, reason and the fields that were read.
 func (e *ExpressionError) Error() string {

@@ -44,7 +44,7 @@ func wantedKeys(plan *Plan) map[v1alpha1.ObjectKey]bool {
 	wanted := make(map[v1alpha1.ObjectKey]bool)
 	for i := range plan.Nodes {
 		for _, child := range plan.Nodes[i].Children {
-			wanted[child.Key] = !plan.Nodes[i].External || wanted[child.Key]
+			wanted[child.Key] = true
 		}
 	}
 	return wanted

@@ -119,16 +119,56 @@ func TestRowsKnowUIDs(t *testing.T) {
 	}
 }
 
+// externalPlan is the plan of a node that reads a config map of the consumer.
+func externalPlan(id string, outcome Outcome, name string) NodePlan {
+	plan := nodePlan(id, outcome)
+	plan.External = true
+	plan.Reference = &Reference{Target: v1alpha1.TargetConsumer, GVR: configMaps, Namespace: "ns", Name: name}
+	if outcome == Pending {
+		plan.Waiting = &Waiting{Node: plan.ID, Missing: "consumer ConfigMap ns/" + name}
+	}
+	return plan
+}
+
 func TestExternalNodesHaveNoRows(t *testing.T) {
-	external := nodePlan("a", Desired, "x")
-	external.External = true
-	plan := &Plan{Nodes: []NodePlan{external}}
+	plan := &Plan{Nodes: []NodePlan{externalPlan("a", Desired, "x"), externalPlan("b", Pending, "y")}}
 	if rows := Rows(plan, nil); len(rows) != 0 {
 		t.Errorf("got %v", names(rows))
 	}
-	// What an earlier blueprint wrote under this id is not the external node's.
-	if stale := Stale(plan, []v1alpha1.ComposedResource{row("a", "y")}); len(stale) != 1 {
+	// What an earlier blueprint wrote under this id is not the external node's, whatever it reads.
+	if stale := Stale(plan, []v1alpha1.ComposedResource{row("a", "x"), row("b", "z")}); len(stale) != 2 {
 		t.Errorf("stale: %v", names(stale))
+	}
+}
+
+func TestMissingReferencesHoldBackOnlyTheirDependents(t *testing.T) {
+	plan := &Plan{Nodes: []NodePlan{externalPlan("vpc", Pending, "main"), nodePlan("dependent", Pending), nodePlan("independent", Desired, "x")}}
+	before := row("vpc", "before")
+	before.Resource = "secrets" // a config map could turn out to be the dependent's
+	rows := []v1alpha1.ComposedResource{row("dependent", "d"), row("independent", "x"), row("independent", "old"), before}
+	if diff := cmp.Diff([]string{"independent/old=Ready", "vpc/before=Ready"}, names(Stale(plan, rows))); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	want := []string{"dependent/d=Pending", "independent/x=Pending", "independent/old=Deleting", "vpc/before=Deleting"}
+	if diff := cmp.Diff(want, names(Rows(plan, rows))); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestConditionsTellOfReferencesThatNothingWaitsFor(t *testing.T) {
+	unreadable := externalPlan("b", Pending, "y")
+	unreadable.Unreadable = "krop may not get configmaps"
+	for name, test := range map[string]struct {
+		node            NodePlan
+		reason, message string
+	}{
+		"missing":    {externalPlan("a", Pending, "x"), v1alpha1.ReasonPending, `resource "a" (consumer ConfigMap ns/x) does not exist yet`},
+		"unreadable": {unreadable, v1alpha1.ReasonFailed, `resource "b" (consumer ConfigMap ns/y): can't be read: krop may not get configmaps`},
+	} {
+		ready := Summarize(&Plan{Nodes: []NodePlan{test.node}}, nil, nil).Conditions[0]
+		if ready.Status != "False" || ready.Reason != test.reason || ready.Message != test.message {
+			t.Errorf("%s: %+v", name, ready)
+		}
 	}
 }
 

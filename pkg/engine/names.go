@@ -77,7 +77,7 @@ type naming struct {
 
 // child is the name of the node's child that the template calls name.
 func (n naming) child(node *Node, name string) string {
-	if node.Target == v1alpha1.TargetConsumer || node.External || meaningfulNames[node.GVR.GroupResource()] {
+	if node.Target == v1alpha1.TargetConsumer || meaningfulNames[node.GVR.GroupResource()] {
 		return name
 	}
 	return shorten(name, digest(

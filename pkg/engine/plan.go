@@ -47,6 +47,10 @@ type NodePlan struct {
 	// Reference is what an External node reads, once it could be rendered; set also while its object
 	// is missing.
 	Reference *Reference
+	// Found is what was read for Reference, in the order that expressions see it in.
+	Found []*unstructured.Unstructured
+	// Unreadable says why Reference could not be read, in words for the instance's user.
+	Unreadable string
 	// Waiting is set if Pending, and if Desired and observed but not ready.
 	Waiting *Waiting
 	// Err is set if Failed, and if Desired and a readyWhen fails on what is observed.

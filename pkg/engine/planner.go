@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+	"go.opendefense.cloud/krop/pkg/budget"
 )
 
 // Plan says what the instance should consist of, given what is observed of it and what was read for its
@@ -36,6 +37,7 @@ func (p *Program) Plan(instance *unstructured.Unstructured, consumer logicalclus
 		observed: observed,
 		read:     read,
 		claimed:  make(map[v1alpha1.ObjectKey]v1alpha1.NodeID),
+		limits:   p.Limits,
 	}
 	for i := range plan.Nodes {
 		planner.visit(&plan.Nodes[i])
@@ -70,6 +72,9 @@ type planner struct {
 	observed Observed
 	read     Read
 	claimed  map[v1alpha1.ObjectKey]v1alpha1.NodeID
+	// inventory is about how many bytes the children take that have been listed.
+	inventory int
+	limits    budget.Limits
 }
 
 func (p *planner) visit(node *NodePlan) {
@@ -80,6 +85,9 @@ func (p *planner) visit(node *NodePlan) {
 		return
 	case ignored:
 		node.Outcome = Ignored
+		return
+	case node.External:
+		p.refer(node)
 		return
 	}
 	objects, err := p.pass.Desired(node.ID)
@@ -98,6 +106,9 @@ func (p *planner) visit(node *NodePlan) {
 // adopt names and marks what a template rendered, in place: the pass keeps these objects, and must
 // see them under the names that they exist by.
 func (p *planner) adopt(node *NodePlan, objects []*unstructured.Unstructured) error {
+	if err := p.checkCount(node, len(objects)); err != nil {
+		return err
+	}
 	node.Children = make([]Child, 0, len(objects))
 	for _, object := range objects {
 		if err := p.identifiable(node, object); err != nil {
@@ -113,8 +124,9 @@ func (p *planner) adopt(node *NodePlan, objects []*unstructured.Unstructured) er
 		if err := p.claim(node, key); err != nil {
 			return err
 		}
-		if !node.External {
-			p.naming.mark(node.Node, object)
+		p.naming.mark(node.Node, object)
+		if err := p.checkSize(node, object); err != nil {
+			return err
 		}
 		node.Children = append(node.Children, Child{Key: key, Object: object, Observed: p.observed[key]})
 	}
@@ -134,9 +146,6 @@ func (p *planner) identifiable(node *NodePlan, object *unstructured.Unstructured
 
 // claim refuses a second child of the same identity: two nodes would overwrite each other for ever.
 func (p *planner) claim(node *NodePlan, key v1alpha1.ObjectKey) error {
-	if node.External {
-		return nil
-	}
 	if other, taken := p.claimed[key]; taken {
 		return &ExpressionError{Node: node.ID, Message: fmt.Sprintf(
 			"renders %s %s on the %s plane, which resource %q of this instance renders too", key.GroupResource, objectName(key), key.Target, other)}
@@ -161,9 +170,13 @@ func (p *planner) observe(node *NodePlan) {
 		}
 	}
 	p.pass.Observe(node.ID, present)
-	if len(present) < len(node.Children) {
-		return
+	if len(present) == len(node.Children) {
+		p.judge(node)
 	}
+}
+
+// judge asks whether a node of which everything exists is ready.
+func (p *planner) judge(node *NodePlan) {
 	switch err := p.pass.Ready(node.ID); {
 	case err == nil:
 		node.Ready = true
@@ -171,6 +184,29 @@ func (p *planner) observe(node *NodePlan) {
 	default:
 		node.Err = expressionError(node.ID, err)
 	}
+}
+
+// refer finds out what an external node reads, and whether that was read. It pends while the object isn't
+// there; a selector that picks nothing gives an empty list.
+func (p *planner) refer(node *NodePlan) {
+	reference, err := p.pass.Reference(node.ID)
+	if err != nil {
+		node.decide(err)
+		return
+	}
+	reference.Target, reference.GVR = node.Target, node.GVR
+	node.Reference = reference
+	reading, tried := p.read[reference.Key()]
+	read := tried && reading.Failure == ""
+	if node.Unreadable = reading.Failure; read {
+		node.Found = reading.Objects
+		p.pass.Observe(node.ID, node.Found)
+	}
+	if p.judge(node); !read || !node.Selects && len(node.Found) == 0 {
+		node.Outcome = Pending
+		return
+	}
+	node.Outcome = Desired
 }
 
 // decide makes the node Pending or Failed, by the kind of error.

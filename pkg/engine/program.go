@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+	"go.opendefense.cloud/krop/pkg/budget"
 )
 
 // Program is a compiled blueprint. It is immutable and safe for concurrent use; an edit of the
@@ -30,6 +31,8 @@ type Program struct {
 
 	// Graph evaluates the blueprint's expressions.
 	Graph Graph
+	// Limits bound what an instance may be composed of.
+	Limits budget.Limits
 }
 
 // Node is one resource of a blueprint.
@@ -67,11 +70,14 @@ type Graph interface {
 type Pass interface {
 	// Ignored says whether the node is excluded, by its own includeWhen or by that of a node it depends on.
 	Ignored(id v1alpha1.NodeID) (bool, error)
-	// Desired renders the node's template: one object, or one per forEach combination, in order.
+	// Desired renders the template of a node that isn't External: one object, or one per forEach combination, in order.
 	// The objects belong to the pass until it ends. The caller may rename and mark them in place,
 	// and must have done so before Observe.
 	Desired(id v1alpha1.NodeID) ([]*unstructured.Unstructured, error)
-	// Observe gives those of the node's objects that exist, in the order of Desired.
+	// Reference renders what an External node reads, without target and resource.
+	Reference(id v1alpha1.NodeID) (*Reference, error)
+	// Observe gives those of the node's objects that exist, in the order of Desired; of an External node,
+	// what was read.
 	Observe(id v1alpha1.NodeID, objects []*unstructured.Unstructured)
 	// Ready evaluates readyWhen on what was observed: nil if all hold.
 	Ready(id v1alpha1.NodeID) error

@@ -24,8 +24,12 @@ func (p *Plan) Explain(waiting *Waiting) string {
 		return fmt.Sprintf("%s lacks something that expression %q reads", node.describe(""), waiting.Expression)
 	case node.Err != nil:
 		return node.describe("") + " has failed: " + node.failure()
-	case node.External:
+	case waiting.Missing != "":
 		return node.describe("") + " does not exist yet"
+	case node.Unreadable != "":
+		return node.describe("") + " can't be read: " + node.Unreadable
+	case node.External:
+		return node.describe("") + " has not been read yet"
 	default:
 		return node.describe("") + " is not written yet"
 	}
@@ -67,13 +71,19 @@ func (n *NodePlan) object(path string) string {
 
 func (n *NodePlan) key(path string) v1alpha1.ObjectKey {
 	index := 0
-	if n.Collection {
+	if n.Reference != nil && !n.Selects {
+		return n.Reference.Object()
+	}
+	if n.Collection || n.Selects {
 		number, _, ok := strings.Cut(strings.TrimPrefix(path, "["), "]")
 		parsed, err := strconv.Atoi(number)
 		if !ok || err != nil {
 			return v1alpha1.ObjectKey{}
 		}
 		index = parsed
+	}
+	if n.Selects && index >= 0 && index < len(n.Found) {
+		return v1alpha1.ObjectKey{Namespace: n.Found[index].GetNamespace(), Name: n.Found[index].GetName()}
 	}
 	if index < 0 || index >= len(n.Children) {
 		return v1alpha1.ObjectKey{}

@@ -54,10 +54,43 @@ func (r Reference) Key() ReferenceKey {
 	return key
 }
 
-// Read is what was read for references: the objects that there are, in the order that expressions see
-// them in. One that names an object which doesn't exist has none. A reference that is absent has not
-// been read, or could not be.
-type Read map[ReferenceKey][]*unstructured.Unstructured
+// Reading is what came of reading a reference.
+type Reading struct {
+	// Objects are those that there are, in the order that expressions see them in. None are read of one
+	// that names an object which doesn't exist.
+	Objects []*unstructured.Unstructured
+	// Failure says why it could not be read, in words for the instance's user; empty if it could.
+	Failure string
+}
+
+// Read is what was read for references. One that is absent has not been read yet.
+type Read map[ReferenceKey]Reading
+
+// referenceRows are what is known of the plan's external nodes, as rows. The inventory has none of them.
+func referenceRows(plan *Plan) []v1alpha1.ComposedResource {
+	if plan == nil {
+		return nil
+	}
+	var rows []v1alpha1.ComposedResource
+	for i := range plan.Nodes {
+		node := &plan.Nodes[i]
+		if !node.External {
+			continue
+		}
+		row := plan.row(node)
+		if node.Reference != nil {
+			row.Namespace, row.Name = node.Reference.Namespace, node.Reference.Name
+		}
+		switch {
+		case node.Unreadable != "":
+			row.State, row.WaitingFor, row.Message = v1alpha1.StateFailed, "", Truncated("can't be read: "+node.Unreadable)
+		case node.Outcome == Desired:
+			row.State = observedState(node)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
 
 // References are what the plan's external nodes read, as far as it is known.
 func (p *Plan) References() []Reference {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
@@ -84,7 +85,7 @@ type view struct {
 func newView(plan *Plan, rows []v1alpha1.ComposedResource) *view {
 	v := &view{}
 	var waiting []v1alpha1.ComposedResource
-	for _, row := range rows {
+	for _, row := range slices.Concat(referenceRows(plan), rows) {
 		switch row.State {
 		case v1alpha1.StateFailed:
 			v.failures = append(v.failures, describe(row)+": "+row.Message)

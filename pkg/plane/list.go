@@ -14,25 +14,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
+
+	"go.opendefense.cloud/krop/pkg/budget"
 )
-
-// MaxListBytes is how large the objects of one List may be together, as JSON. Whoever may write objects on
-// a plane decides how large they are: a thousand of the largest would be more than a gigabyte. This
-// is room for a thousand of 8 kB, and some ten times of that once they are decoded.
-const MaxListBytes = 8 << 20
-
-// BoundError says that there is more to read than krop reads at once.
-type BoundError struct{ Message string }
-
-// Error names what was asked for, and the bound.
-func (e *BoundError) Error() string { return e.Message }
 
 // List implements Plane.
 func (s *server) List(ctx context.Context, gvr schema.GroupVersionResource, namespace string, selector labels.Selector, limit int) ([]*unstructured.Unstructured, error) {
 	if problems := namespaceProblems(namespace); len(problems) > 0 {
 		return nil, apierrors.NewInvalid(schema.GroupKind{Group: gvr.Group, Kind: gvr.Resource}, "", problems)
 	}
-	reading := &listing{server: s, gvr: gvr, namespace: namespace, selector: selector, limit: limit, room: MaxListBytes}
+	reading := &listing{server: s, gvr: gvr, namespace: namespace, selector: selector, limit: limit, room: budget.SelectedBytes.Default}
 	for {
 		if err := reading.page(ctx); err != nil {
 			return nil, err
@@ -67,13 +58,13 @@ func (l *listing) page(ctx context.Context) error {
 		return err
 	}
 	if l.room -= len(raw); l.room < 0 {
-		return l.exceeds(fmt.Sprintf("are larger than %d bytes together, which is the most that is read", MaxListBytes))
+		return l.exceeds(budget.SelectedBytes, budget.SelectedBytes.Default)
 	}
 	if err := l.take(raw); err != nil {
 		return err
 	}
 	if len(l.found) > l.limit {
-		return l.exceeds(fmt.Sprintf("are more than %d, which is the most that is read", l.limit))
+		return l.exceeds(budget.SelectedObjects, l.limit)
 	}
 	return nil
 }
@@ -118,7 +109,8 @@ func (l *listing) path() []string {
 	return append(path, l.gvr.Resource)
 }
 
-func (l *listing) exceeds(what string) error {
+// exceeds is the error of a list that was given up, with what was asked for and the bound.
+func (l *listing) exceeds(bound *budget.Bound, limit int) error {
 	picked := "all " + l.gvr.GroupResource().String()
 	if !l.selector.Empty() {
 		picked = fmt.Sprintf("%s that match %q", l.gvr.GroupResource(), l.selector)
@@ -126,5 +118,5 @@ func (l *listing) exceeds(what string) error {
 	if l.namespace != "" {
 		picked += " in namespace " + l.namespace
 	}
-	return &BoundError{Message: picked + " " + what}
+	return fmt.Errorf("%s: %w", picked, budget.Limits{bound: limit}.More(bound))
 }

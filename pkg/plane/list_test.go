@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+	"go.opendefense.cloud/krop/pkg/budget"
 	"go.opendefense.cloud/krop/pkg/plane"
 	"go.opendefense.cloud/krop/pkg/plane/planetest"
 )
@@ -79,7 +80,7 @@ func TestListIsBounded(t *testing.T) {
 	set, _, ns := workspaces(t)
 	p := planeFor(t, set, v1alpha1.TargetProvider)
 	large := strings.Repeat("x", 1<<20-1<<10)
-	for i := range plane.MaxListBytes>>20 + 1 {
+	for i := range budget.SelectedBytes.Default>>20 + 1 {
 		object := labelled(ns, fmt.Sprintf("large-%d", i), map[string]string{"size": "large"}, map[string]any{"text": large})
 		if _, err := p.Create(t.Context(), configMaps, object, write); err != nil {
 			t.Fatal(err)
@@ -97,15 +98,18 @@ func TestListIsBounded(t *testing.T) {
 	for name, test := range map[string]struct {
 		selector labels.Selector
 		limit    int
-		want     string
+		bound    *budget.Bound
 	}{
-		"objects": {small, 2, fmt.Sprintf(`configmaps that match "size=small" in namespace %s are more than 2, which is the most that is read`, ns)},
-		"bytes":   {big, 100, fmt.Sprintf(`configmaps that match "size=large" in namespace %s are larger than %d bytes together, which is the most that is read`, ns, plane.MaxListBytes)},
+		"objects": {small, 2, budget.SelectedObjects},
+		"bytes":   {big, 100, budget.SelectedBytes},
 	} {
 		_, err := p.List(t.Context(), configMaps, ns, test.selector, test.limit)
-		var bound *plane.BoundError
-		if !errors.As(err, &bound) || bound.Message != test.want || errors.Is(err, plane.ErrNotReachable) {
-			t.Errorf("%s: got %v, want %s", name, err, test.want)
+		var over *budget.Over
+		if !errors.As(err, &over) || over.Bound != test.bound || errors.Is(err, plane.ErrNotReachable) {
+			t.Errorf("%s: got %v, want the bound %s", name, err, test.bound.Name)
+		}
+		if want := fmt.Sprintf("configmaps that match %q in namespace %s: ", test.selector, ns); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: got %v, want it to begin with %s", name, err, want)
 		}
 	}
 }

@@ -33,7 +33,7 @@ type Plane interface {
 	Get(ctx context.Context, object Object) (*unstructured.Unstructured, error)
 	// List reads the objects that the selector picks, of one namespace or, if that is empty, of all; in the
 	// order of namespace and name, from the API server itself. What is more than limit objects, or larger
-	// than MaxListBytes, is refused as a *BoundError.
+	// than budget.SelectedBytes, fails with *budget.Over.
 	List(ctx context.Context, gvr schema.GroupVersionResource, namespace string, selector labels.Selector, limit int) ([]*unstructured.Unstructured, error)
 	// Create writes an object that was observed not to exist. It fails with AlreadyExists if it does by now.
 	Create(ctx context.Context, gvr schema.GroupVersionResource, object *unstructured.Unstructured, options WriteOptions) (*unstructured.Unstructured, error)

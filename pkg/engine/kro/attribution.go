@@ -25,7 +25,7 @@ func (c *compilation) attributed(err error) *field.Error {
 	case r != nil:
 		path = r.path
 		if match := namedPath.FindStringSubmatch(text); match != nil {
-			path = below(r.path.Child("template"), match[1])
+			path = below(r.body(), match[1])
 		}
 	case strings.Contains(text, "status"), strings.Contains(text, "condition"):
 		path = field.NewPath("spec", "schema", "status")

@@ -33,7 +33,7 @@ func BenchmarkPlanFiveNodes(b *testing.B) {
 	if err := yaml.Unmarshal(files["observed"], &observations); err != nil {
 		b.Fatal(err)
 	}
-	observed := observedBy(program, instance, observations)
+	observed, _ := observedBy(program, instance, observations, nil)
 	b.ReportAllocs()
 	defer reportCPU(b)()
 	for range b.N {

@@ -10,13 +10,8 @@ import (
 	"github.com/kubernetes-sigs/kro/pkg/features"
 )
 
-const (
-	// ExpressionCost is what one evaluation of one expression may cost. A unit is a call, or ten bytes
-	// or one element that a call has to look at: about a tenth of a microsecond.
-	ExpressionCost = 1_000_000
-	// interruptEvery is the number of loop iterations between two looks at the node's deadline.
-	interruptEvery = 100
-)
+// interruptEvery is the number of loop iterations between two looks at the node's deadline.
+const interruptEvery = 100
 
 // kro compiles expressions without any bound on what they may cost to evaluate, and offers no option
 // for it. Its environments do all extend one list of declarations, which it hands out: init adds a
@@ -32,7 +27,7 @@ func init() {
 		if err != nil {
 			return nil, err
 		}
-		return cel.Lib(budget{})(env)
+		return cel.Lib(metering{})(env)
 	}
 	// omit() is part of the authoring surface; kro has it behind a gate of the whole process.
 	if err := features.FeatureGate.Set(string(features.CELOmitFunction) + "=true"); err != nil {
@@ -40,14 +35,14 @@ func init() {
 	}
 }
 
-// budget is a CEL library of program options only.
-type budget struct{}
+// metering is a CEL library of program options only.
+type metering struct{}
 
 // CompileOptions implements cel.Library.
-func (budget) CompileOptions() []cel.EnvOption { return nil }
+func (metering) CompileOptions() []cel.EnvOption { return nil }
 
 // ProgramOptions implements cel.Library.
-func (budget) ProgramOptions() []cel.ProgramOption {
+func (metering) ProgramOptions() []cel.ProgramOption {
 	return []cel.ProgramOption{
 		cel.InterruptCheckFrequency(interruptEvery),
 		cel.CustomDecoratorV2(metered),
@@ -69,42 +64,10 @@ func checkBounded() error {
 	if err != nil {
 		return err
 	}
-	_, _, err = program.Eval(&scope{pass: &pass{meter: meter{expression: 1000, plan: 1000}}})
+	_, _, err = program.Eval(&scope{pass: &pass{meter: meter{expression: 1000, plan: 1000, slice: slice}}})
 	var cancelled interpreter.EvalCancelledError
 	if !errors.As(err, &cancelled) {
 		return fmt.Errorf("expressions are evaluated without a budget")
-	}
-	return nil
-}
-
-// meter is what an evaluation may still cost.
-type meter struct {
-	// expression is what is left for the expression at hand, and plan what is left for all of them.
-	expression, plan int
-}
-
-// spend ends the evaluation, in the way that CEL provides for it, if there isn't enough left.
-func (m *meter) spend(cost int) {
-	if m == nil {
-		return
-	}
-	m.expression -= cost
-	m.plan -= cost
-	if m.expression < 0 || m.plan < 0 {
-		panic(interpreter.EvalCancelledError{Message: "over budget", Cause: interpreter.CostLimitExceeded})
-	}
-}
-
-// meterOf finds the meter of the evaluation that the frame is part of: below the frames of loops
-// there is the scope. Evaluations that aren't a pass's have none; only tests make such.
-func meterOf(frame *interpreter.ExecutionFrame) *meter {
-	for activation := interpreter.Activation(frame); activation != nil; activation = activation.Parent() {
-		if frame, ok := activation.(*interpreter.ExecutionFrame); ok {
-			activation = frame.Unwrap()
-		}
-		if scope, ok := activation.(*scope); ok {
-			return &scope.pass.meter
-		}
 	}
 	return nil
 }

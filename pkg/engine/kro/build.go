@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"go.opendefense.cloud/krop/pkg/budget"
 )
 
 // build compiles the blueprint with kro. A panic of kro's is an error of the blueprint.
@@ -24,8 +26,8 @@ func (c *compilation) build() (compiled *graph.Graph, err error) {
 		return nil, err
 	}
 	return builder.NewResourceGraphDefinition(c.blueprint(), graph.Config{
-		MaxCollectionSize:          c.limits.Collection,
-		MaxCollectionDimensionSize: c.limits.Dimensions,
+		MaxCollectionSize:          c.limits.Of(budget.ForEachItems),
+		MaxCollectionDimensionSize: c.limits.Of(budget.Dimensions),
 	})
 }
 
@@ -60,6 +62,14 @@ func (c *compilation) blueprint() *krov1alpha1.ResourceGraphDefinition {
 
 func (r *resource) forKro() *krov1alpha1.Resource {
 	out := &krov1alpha1.Resource{ID: r.ID, Template: r.Template, ReadyWhen: r.ReadyWhen, IncludeWhen: r.IncludeWhen}
+	if r.selects() {
+		out.ReadyWhen = nil // see compileReadyWhen
+	}
+	if ref := r.ExternalRef; ref != nil {
+		out.ExternalRef = &krov1alpha1.ExternalRef{APIVersion: ref.APIVersion, Kind: ref.Kind, Metadata: krov1alpha1.ExternalRefMetadata{
+			Name: ref.Metadata.Name, Namespace: ref.Metadata.Namespace, Selector: ref.Metadata.Selector,
+		}}
+	}
 	for _, axis := range r.ForEach {
 		out.ForEach = append(out.ForEach, krov1alpha1.ForEachDimension(axis))
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+	"go.opendefense.cloud/krop/pkg/budget"
 	"go.opendefense.cloud/krop/pkg/engine"
 )
 
@@ -54,7 +55,7 @@ func Outline(blueprint *v1alpha1.ResourceGraphDefinition, schemas Schemas, limit
 	c.resolveKinds()
 	for _, r := range c.resources {
 		if r.kind != nil {
-			nodes = append(nodes, engine.Node{ID: v1alpha1.NodeID(r.ID), Target: r.Target, GVR: r.kind.GVR, External: r.ExternalRef != nil})
+			nodes = append(nodes, engine.Node{ID: v1alpha1.NodeID(r.ID), Target: r.Target, GVR: r.kind.GVR, External: r.ExternalRef != nil, Selects: r.selects()})
 		}
 	}
 	return nodes
@@ -75,7 +76,7 @@ type compilation struct {
 type resource struct {
 	v1alpha1.Resource
 	path *field.Path
-	// object is the template; nil if there is none or it isn't an object.
+	// object is the template, or what an externalRef says as an object; nil if there is none or it isn't an object.
 	object map[string]any
 	// kind is set if the template's kind is known.
 	kind *Kind
@@ -86,7 +87,7 @@ func newCompilation(blueprint *v1alpha1.ResourceGraphDefinition, schemas Schemas
 		name:    blueprint.Name,
 		spec:    engine.Defaulted(blueprint.Spec),
 		schemas: schemas,
-		limits:  limits.withDefaults(),
+		limits:  limits,
 	}
 	path := field.NewPath("spec", "resources")
 	for i := range c.spec.Resources {
@@ -118,9 +119,19 @@ func (c *compilation) compile(export v1alpha1.ExportKey) *engine.Program {
 	if len(c.errs) > 0 {
 		return nil
 	}
+	nodes := c.nodes(compiled)
+	if !c.checkDependencies(nodes) {
+		return nil
+	}
 	evaluated, err := newGraph(compiled, c.limits)
 	if err != nil {
 		c.errs = append(c.errs, c.attributed(err))
+		return nil
+	}
+	if err := c.completeReferences(evaluated, compiled.ResourceSchemas); err != nil {
+		if c.diagnose(); len(c.errs) == 0 {
+			c.errs = append(c.errs, c.attributed(err))
+		}
 		return nil
 	}
 	return &engine.Program{
@@ -128,8 +139,9 @@ func (c *compilation) compile(export v1alpha1.ExportKey) *engine.Program {
 		Export:    export,
 		SpecHash:  engine.SpecHash(c.spec),
 		CRD:       crd,
-		Nodes:     c.nodes(compiled),
+		Nodes:     nodes,
 		Graph:     evaluated,
+		Limits:    c.limits,
 	}
 }
 
@@ -147,6 +159,8 @@ func (c *compilation) nodes(compiled *graph.Graph) []engine.Node {
 			GVR:            from.Meta.GVR,
 			Namespaced:     from.Meta.Namespaced,
 			Collection:     from.Meta.Type == graph.NodeTypeCollection,
+			External:       r.ExternalRef != nil,
+			Selects:        r.selects(),
 			ConflictPolicy: r.ConflictPolicy,
 			DeletionPolicy: r.DeletionPolicy,
 		}
@@ -158,6 +172,14 @@ func (c *compilation) nodes(compiled *graph.Graph) []engine.Node {
 		nodes = append(nodes, node)
 	}
 	return nodes
+}
+
+func (c *compilation) checkDependencies(nodes []engine.Node) bool {
+	count := 0
+	for i := range nodes {
+		count += len(nodes[i].DependsOn)
+	}
+	return c.within(field.NewPath("spec", "resources"), budget.Dependencies, count)
 }
 
 // refuse records an error.

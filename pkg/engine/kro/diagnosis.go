@@ -124,7 +124,7 @@ func (d *diagnosis) environments(instance *spec.Schema) error {
 		switch {
 		case r.kind == nil:
 			anyType = append(anyType, cel.Variable(id, cel.DynType))
-		case len(r.ForEach) > 0:
+		case r.isList():
 			d.types[id] = d.lookups.WrapAsList(r.kind.Schema)
 		default:
 			d.types[id] = r.kind.Schema

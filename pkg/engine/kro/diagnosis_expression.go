@@ -61,7 +61,7 @@ func (d *diagnosis) examine(r *resource) {
 	}
 	d.unusedAxes(r, used)
 	d.booleans(r, "includeWhen", r.IncludeWhen, d.env, "")
-	d.booleans(r, "readyWhen", r.ReadyWhen, d.readyEnvironment(r), r.self())
+	d.booleans(r, readyWhenRole, r.ReadyWhen, d.readyEnvironment(r), r.self())
 }
 
 // self is the name by which a resource's readyWhen knows it.
@@ -73,14 +73,14 @@ func (r *resource) self() string {
 }
 
 func (d *diagnosis) isIdentity(r *resource, path *field.Path) bool {
-	metadata := r.path.Child("template", "metadata")
-	return path.String() == metadata.Child("name").String() ||
+	metadata := r.body().Child("metadata")
+	return path.String() == metadata.Child("name").String() || !r.selects() &&
 		path.String() == metadata.Child("namespace").String() && (r.kind == nil || r.kind.Namespaced)
 }
 
-// readyEnvironment knows, for collections, the type of each.
+// readyEnvironment knows, for lists, the type of each.
 func (d *diagnosis) readyEnvironment(r *resource) *cel.Env {
-	if len(r.ForEach) == 0 {
+	if !r.isList() {
 		return d.env
 	}
 	if r.kind != nil {
@@ -115,6 +115,9 @@ func asExpression(text string) *krocel.Expression {
 	return expressions[0]
 }
 
+// readyWhenRole is the role of expressions that say whether what a resource is of is ready.
+const readyWhenRole = "readyWhen"
+
 func (d *diagnosis) booleans(r *resource, role string, texts []string, env *cel.Env, only string) {
 	for i, text := range texts {
 		path := r.path.Child(role).Index(i)
@@ -123,6 +126,9 @@ func (d *diagnosis) booleans(r *resource, role string, texts []string, env *cel.
 			continue
 		}
 		u := use{resource: r, path: path, expression: expression, env: env, role: role, only: only}
+		if role == readyWhenRole && r.selects() {
+			u.local = []string{graph.EachVarName}
+		}
 		output, names := d.check(u)
 		if output == nil || conversion.IsBoolOrOptionalBool(output) || output.Kind() == cel.DynKind && (d.readsUntyped(names) || d.readsNotUnderstood(u)) {
 			continue

@@ -62,7 +62,7 @@ func (d *diagnosis) unreadable(u use, name string) string {
 		}
 		return "runtime is only for conditions in the status"
 	case name == graph.EachVarName:
-		return "each is only for readyWhen of resources with forEach"
+		return "each is only for readyWhen of resources with forEach or a selector"
 	case u.resource != nil && name == u.resource.ID:
 		return "a resource can't read itself"
 	case d.byID[name] != nil:

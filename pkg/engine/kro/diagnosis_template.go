@@ -41,12 +41,12 @@ type walk struct {
 // schema is refused on the way.
 func (d *diagnosis) templateExpressions(r *resource) []foundExpression {
 	w := &walk{diagnosis: d, resource: r}
-	root := place{path: r.path.Child("template"), typeName: krocel.TypeNamePrefix + r.ID}
-	if r.kind != nil && !r.isCRD() {
+	root := place{path: r.body(), typeName: krocel.TypeNamePrefix + r.ID}
+	if r.kind != nil && r.ExternalRef == nil && !r.isCRD() {
 		root.schema = r.kind.Schema
 	}
 	w.value(r.object, root)
-	if r.isCRD() {
+	if r.ExternalRef == nil && r.isCRD() {
 		w.onlyInMetadata()
 	}
 	return w.found

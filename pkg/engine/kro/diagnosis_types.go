@@ -10,6 +10,7 @@ import (
 	"github.com/google/cel-go/common/operators"
 	krocel "github.com/kubernetes-sigs/kro/pkg/cel"
 	"github.com/kubernetes-sigs/kro/pkg/graph"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/cel/openapi"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
@@ -17,6 +18,9 @@ import (
 // checkType compares the type of an expression with that of the field it stands in.
 func (d *diagnosis) checkType(u use, output *cel.Type, at place) {
 	expected := d.typeOf(at)
+	if u.resource != nil && u.resource.ExternalRef != nil {
+		expected = referenceType(u.resource, at.path)
+	}
 	if u.expression.OriginalTemplate != "" {
 		expected = cel.StringType
 	}
@@ -29,6 +33,26 @@ func (d *diagnosis) checkType(u use, output *cel.Type, at place) {
 			message += " (" + prettyTypes(err.Error()) + ")"
 		}
 		d.refuseUse(u, message)
+	}
+}
+
+// referenceType is the type of a field of an externalRef, as kro checks it.
+func referenceType(r *resource, path *field.Path) *cel.Type {
+	metadata := r.body().Child("metadata")
+	selector := metadata.Child("selector")
+	switch at := path.String(); {
+	case at == metadata.Child("name").String(), at == metadata.Child("namespace").String():
+		return cel.StringType
+	case at == selector.String():
+		return cel.MapType(cel.StringType, cel.DynType)
+	case at == selector.Child("matchLabels").String():
+		return cel.MapType(cel.StringType, cel.StringType)
+	case strings.HasPrefix(at, selector.Child("matchLabels").String()):
+		return cel.StringType
+	case at == selector.Child("matchExpressions").String():
+		return cel.ListType(cel.DynType)
+	default:
+		return cel.DynType
 	}
 }
 

@@ -2,17 +2,14 @@ package kro
 
 import (
 	"encoding/json"
-	"fmt"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"go.opendefense.cloud/krop/pkg/budget"
 )
 
-// DefaultSchemaFields bounds how many fields the published kind may have once all types are put in
-// where they are used. At some 200 bytes each, this is the megabyte that an APIResourceSchema can be in
-// kcp's storage. Without a bound, a dozen types that name each other eight times make billions of fields.
-const DefaultSchemaFields = 5000
-
-// checkExpansion refuses a schema that is too large, before it is made.
+// checkExpansion refuses a schema that is too large, before it is made: a dozen types that name each other
+// eight times make billions of fields.
 func (c *compilation) checkExpansion() bool {
 	if c.spec.Schema == nil {
 		return true
@@ -24,12 +21,11 @@ func (c *compilation) checkExpansion() bool {
 	if json.Unmarshal(c.spec.Schema.Types.Raw, &types) != nil {
 		types = nil
 	}
-	e := expansion{types: types, most: c.limits.SchemaFields, sizes: map[string]int{}}
+	e := expansion{types: types, most: c.limits.Of(budget.SchemaFields), sizes: map[string]int{}}
 	if e.size(fields) <= e.most {
 		return true
 	}
-	c.refuse(field.Forbidden(field.NewPath("spec", "schema", "spec"),
-		fmt.Sprintf("with its types put in, it has more than %d fields", e.most)))
+	c.refuse(field.Forbidden(field.NewPath("spec", "schema", "spec"), c.limits.More(budget.SchemaFields).Error()))
 	return false
 }
 

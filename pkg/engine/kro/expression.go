@@ -13,6 +13,7 @@ import (
 	krocel "github.com/kubernetes-sigs/kro/pkg/cel"
 	"github.com/kubernetes-sigs/kro/pkg/graph"
 
+	"go.opendefense.cloud/krop/pkg/budget"
 	"go.opendefense.cloud/krop/pkg/engine"
 )
 
@@ -50,18 +51,16 @@ func newExpressions(compiled []*krocel.Expression) []*expression {
 // comes from.
 func (e *expression) eval(scope *scope) (ref.Val, error) {
 	meter := &scope.pass.meter
-	meter.expression = ExpressionCost
+	meter.next()
 	value, _, err := e.program.ContextEval(scope.pass.ctx, scope)
 	var cancelled interpreter.EvalCancelledError
 	switch {
 	case err == nil:
 		return value, nil
-	case errors.As(err, &cancelled) && meter.plan < 0:
-		return nil, fmt.Errorf("the expressions of this instance cost more than %d units to evaluate", scope.pass.graph.limits.PlanCost)
+	case errors.As(err, &cancelled) && scope.pass.timedOut(), strings.Contains(err.Error(), "operation interrupted"):
+		return nil, Limits{}.More(budget.NodeSeconds)
 	case errors.As(err, &cancelled):
-		return nil, fmt.Errorf("it costs more than %d units to evaluate", ExpressionCost)
-	case strings.Contains(err.Error(), "operation interrupted"):
-		return nil, fmt.Errorf("it takes longer than %s to evaluate", nodeTime)
+		return nil, meter.cancelled()
 	default:
 		return nil, err
 	}

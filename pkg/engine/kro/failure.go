@@ -13,7 +13,7 @@ import (
 
 // failed is the error of an expression that can't succeed.
 func (p *pass) failed(id v1alpha1.NodeID, e *expression, err error) error {
-	return &engine.ExpressionError{Node: id, Expression: e.source, Fields: e.instanceFields(p.graph.nodes[id]), Message: err.Error()}
+	return &engine.ExpressionError{Node: id, Expression: e.source, Fields: e.instanceFields(p.graph.nodes[id]), Message: err.Error(), Cause: err}
 }
 
 // failure is the error of an expression that didn't evaluate: *engine.Waiting if what it lacks is
@@ -95,7 +95,7 @@ func (p *pass) raw(name string, scope *scope) (any, bool) {
 	if s == nil || s.value == nil {
 		return nil, false
 	}
-	if !p.graph.nodes[id].collection {
+	if !p.graph.nodes[id].isList() {
 		return s.observed[0].Object, true
 	}
 	items := make([]any, 0, len(s.observed))
@@ -127,6 +127,9 @@ func (p *pass) lacking(id v1alpha1.NodeID, e *expression, gap *gap) error {
 func (p *pass) unready(n *node, condition *expression, object *unstructured.Unstructured, err error) error {
 	if !isMissing(err) {
 		return p.failed(n.id, condition, err)
+	}
+	if object == nil { // it is of the list as a whole
+		return p.failure(n.id, condition, &scope{pass: p}, err)
 	}
 	for _, chain := range condition.paths() {
 		if gap := chain.missingIn(object.Object); gap != nil && namesKey(err, gap.key) {

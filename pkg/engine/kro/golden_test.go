@@ -94,6 +94,13 @@ type seen struct {
 	Merge map[string]any  `json:"merge"`
 }
 
+// reading is what was read for an externalRef: no objects if there are none.
+type reading struct {
+	Node    v1alpha1.NodeID  `json:"node"`
+	Objects []map[string]any `json:"objects"`
+	Failure string           `json:"failure"`
+}
+
 func planOf(t *testing.T, files map[string][]byte) string {
 	program, errs := Compile(blueprintFromYAML(t, files["blueprint"]), testExport, kindsForTest(t), Limits{})
 	if len(errs) > 0 {
@@ -112,7 +119,12 @@ func planOf(t *testing.T, files map[string][]byte) string {
 		t.Fatal(err)
 	}
 	withDefaults(t, program, instance)
-	plan := program.Plan(instance, "consumer1", observedBy(program, instance, observations), nil)
+	var readings []reading
+	if err := yaml.Unmarshal(files["read"], &readings); err != nil {
+		t.Fatal(err)
+	}
+	observed, read := observedBy(program, instance, observations, readings)
+	plan := program.Plan(instance, "consumer1", observed, read)
 	return describePlan(t, plan, previous)
 }
 
@@ -144,11 +156,23 @@ func withDefaults(t testing.TB, program *engine.Program, instance *unstructured.
 	defaulting.Default(instance.Object, structural)
 }
 
-// observedBy is what is observed once everything that is to be could be.
-func observedBy(program *engine.Program, instance *unstructured.Unstructured, observations []seen) engine.Observed {
-	observed := engine.Observed{}
-	for range observations {
-		plan := program.Plan(instance, "consumer1", observed, nil)
+// observedBy is what is observed and read once everything that is to be could be.
+func observedBy(program *engine.Program, instance *unstructured.Unstructured, observations []seen, readings []reading) (engine.Observed, engine.Read) {
+	observed, read := engine.Observed{}, engine.Read{}
+	for range len(observations) + len(readings) {
+		plan := program.Plan(instance, "consumer1", observed, read)
+		for _, r := range readings {
+			node := plan.Node(r.Node)
+			if node == nil || node.Reference == nil {
+				continue
+			}
+			result := engine.Reading{Failure: r.Failure}
+			for _, object := range r.Objects {
+				integers(object)
+				result.Objects = append(result.Objects, &unstructured.Unstructured{Object: object})
+			}
+			read[node.Reference.Key()] = result
+		}
 		for _, o := range observations {
 			node := plan.Node(o.Node)
 			if node == nil || len(node.Children) <= o.Item {
@@ -160,7 +184,7 @@ func observedBy(program *engine.Program, instance *unstructured.Unstructured, ob
 			observed[node.Children[o.Item].Key] = object
 		}
 	}
-	return observed
+	return observed, read
 }
 
 // integers makes int64 of numbers that YAML gives as float64.
@@ -232,6 +256,14 @@ func describeNode(t *testing.T, out *bytes.Buffer, node *engine.NodePlan) {
 		fmt.Fprintf(out, ", %v", node.Err)
 	}
 	fmt.Fprintln(out)
+	if ref := node.Reference; ref != nil {
+		fmt.Fprintf(out, "  reads %s %s, namespace %q, ", ref.Target, ref.GVR.GroupResource(), ref.Namespace)
+		if ref.Selector == nil {
+			fmt.Fprintf(out, "name %q: %d found\n", ref.Name, len(node.Found))
+		} else {
+			fmt.Fprintf(out, "selector %q: %d found\n", ref.Selector, len(node.Found))
+		}
+	}
 	for _, child := range node.Children {
 		fmt.Fprintf(out, "  %s %s %s/%s", child.Key.Target, child.Key.GroupResource, child.Key.Namespace, child.Key.Name)
 		if child.Observed != nil {

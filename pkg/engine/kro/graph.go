@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/kubernetes-sigs/kro/pkg/graph"
 	"github.com/kubernetes-sigs/kro/pkg/graph/fieldpath"
@@ -16,10 +15,6 @@ import (
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
 	"go.opendefense.cloud/krop/pkg/engine"
 )
-
-// nodeTime is how long the expressions of one node may take. The cost limits stop them long before;
-// this is for work that they underestimate.
-const nodeTime = 2 * time.Second
 
 // graphProgram is what kro made of a blueprint, in the form that passes need. kro has a runtime of
 // its own, which krop doesn't use: its answer to what is ignored takes exponential time, errors lose
@@ -41,17 +36,24 @@ type node struct {
 	dependsOn  []v1alpha1.NodeID
 	namespaced bool
 	collection bool
-	schema     *spec.Schema
-	view       *view
-	template   *template
-	include    []*expression
-	ready      []*expression
-	dimensions []dimension
+	// external nodes are read only: by name, or, if they select, by labels.
+	external, selects bool
+	target            v1alpha1.Target
+	kind              string
+	schema            *spec.Schema
+	view              *view
+	template          *template
+	include           []*expression
+	ready             []*expression
+	dimensions        []dimension
 }
 
-// observedSchema is the schema of what other nodes see of this one: a collection is a list.
+// isList says whether other nodes see a list in this one.
+func (n *node) isList() bool { return n.collection || n.selects }
+
+// observedSchema is the schema of what other nodes see of this one: a collection and a selection are lists.
 func (n *node) observedSchema() *spec.Schema {
-	if !n.collection {
+	if !n.isList() {
 		return n.schema
 	}
 	return schema.NewCache().WrapAsList(n.schema)
@@ -79,6 +81,8 @@ func (n *node) dimension(name string) *dimension {
 // template is an object with the places where values go.
 type template struct {
 	object map[string]any
+	// size of the object, in bytes as JSON.
+	size   int
 	fields []templateField
 }
 
@@ -114,6 +118,9 @@ func newNode(from *graph.Node, kindSchema *spec.Schema) (*node, error) {
 		id:         v1alpha1.NodeID(from.Meta.ID),
 		namespaced: from.Meta.Namespaced,
 		collection: from.Meta.Type == graph.NodeTypeCollection,
+		external:   from.Meta.Type == graph.NodeTypeExternal || from.Meta.Type == graph.NodeTypeExternalCollection,
+		selects:    from.Meta.Type == graph.NodeTypeExternalCollection,
+		kind:       from.Template.GetKind(),
 		schema:     kindSchema,
 		view:       newView(kindSchema),
 		include:    newExpressions(from.IncludeWhen),
@@ -131,7 +138,7 @@ func newNode(from *graph.Node, kindSchema *spec.Schema) (*node, error) {
 }
 
 func newTemplate(object *unstructured.Unstructured, variables []*variable.ResourceField) (*template, error) {
-	t := &template{object: object.Object}
+	t := &template{object: object.Object, size: engine.JSONSize(object.Object)}
 	for _, v := range variables {
 		segments, err := fieldpath.Parse(v.Path)
 		if err != nil {
@@ -162,7 +169,7 @@ func (g *graphProgram) Start(instance *unstructured.Unstructured) (engine.Pass, 
 		instance: instance,
 		schema:   g.instance.value(withoutStatus(instance.Object)),
 		states:   make(map[v1alpha1.NodeID]*state, len(g.nodes)),
-		meter:    meter{plan: g.limits.PlanCost},
+		meter:    newMeter(g.limits, instance.GetAnnotations()[v1alpha1.AnnotationConsumerCluster]),
 	}, nil
 }
 

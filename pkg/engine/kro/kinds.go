@@ -11,9 +11,10 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+	"go.opendefense.cloud/krop/pkg/budget"
 )
 
-// gvk is the kind that the template names; empty if it names none.
+// gvk is the kind that the template or externalRef names; empty if it names none.
 func (r *resource) gvk() schema.GroupVersionKind {
 	apiVersion, _ := r.object["apiVersion"].(string)
 	kind, _ := r.object["kind"].(string)
@@ -42,9 +43,12 @@ func (r *resource) onKnownPlane() bool {
 
 func (c *compilation) resolveKind(r *resource, gvk schema.GroupVersionKind) {
 	kind, err := c.schemas.Resolve(r.Target, gvk)
-	path := r.path.Child("template", "kind")
+	path := r.body().Child("kind")
 	var missing *NoPlaneError
+	var over *budget.Over
 	switch {
+	case errors.As(err, &over):
+		c.refuse(field.Invalid(path, gvk.Kind, c.about(r, "", over.Error())))
 	case errors.As(err, &missing):
 		c.refuse(field.Invalid(r.path.Child("target"), r.Target, c.about(r, "", missing.Error())))
 	case asNotFound(err) != nil:
@@ -74,16 +78,16 @@ func anyObject() *spec.Schema {
 	}
 }
 
-// checkNamespace makes sure that it is known where a child goes. Only a consumer's plane has the
-// instance's namespace.
+// checkNamespace makes sure that it is known where an object is. Only a consumer's plane has the
+// instance's namespace. A selector without one reads all namespaces.
 func (c *compilation) checkNamespace(r *resource) {
 	meta, _ := r.object["metadata"].(map[string]any)
 	namespace, set := meta["namespace"]
-	path := r.path.Child("template", "metadata", "namespace")
+	path := r.body().Child("metadata", "namespace")
 	switch {
 	case !r.kind.Namespaced && set:
 		c.refuse(field.Forbidden(path, c.about(r, "", fmt.Sprintf("%s is cluster-scoped", r.gvk().Kind))))
-	case !r.kind.Namespaced || namespace != nil && namespace != "":
+	case !r.kind.Namespaced || r.selects() || namespace != nil && namespace != "":
 	case r.Target != v1alpha1.TargetConsumer:
 		c.refuse(field.Required(path, c.about(r, "", fmt.Sprintf("the %s plane doesn't have the instance's namespace", r.Target))))
 	case c.spec.Schema.Scope == v1alpha1.ScopeCluster:

@@ -24,7 +24,7 @@ type literals struct {
 // checkLiterals refuses literals that the child's schema forbids.
 func (c *compilation) checkLiterals() {
 	for _, r := range c.resources {
-		if r.kind == nil || r.object == nil || r.isCRD() {
+		if r.kind == nil || r.object == nil || r.ExternalRef != nil || r.isCRD() {
 			continue
 		}
 		l := literals{compilation: c, resource: r, exact: !isBuiltIn(r.gvk().Group)}

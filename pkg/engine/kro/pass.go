@@ -28,11 +28,15 @@ type pass struct {
 // state is what a pass has found out about one node. Answers are kept, so that a graph with many
 // paths between two nodes takes no longer than one with a single path.
 type state struct {
-	ignored  *answer
-	desired  *answer
-	ready    *answer
-	objects  []*unstructured.Unstructured
-	observed []*unstructured.Unstructured
+	ignored *answer
+	desired *answer
+	ready   *answer
+	objects []*unstructured.Unstructured
+	// reference is what an externalRef was rendered to.
+	reference *engine.Reference
+	observed  []*unstructured.Unstructured
+	// seen says that observed was given.
+	seen bool
 	// value is what other nodes' expressions see; nil until something is observed.
 	value any
 }
@@ -77,10 +81,9 @@ func (p *pass) evaluate(id v1alpha1.NodeID, step func() error) (err error) {
 	if p.ctx != nil {
 		return step()
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), nodeTime)
-	p.ctx = ctx
+	stop := p.begin()
 	defer func() {
-		cancel()
+		stop()
 		p.ctx = nil
 		if cause := recover(); cause != nil {
 			err = &engine.ExpressionError{Node: id, Message: fmt.Sprintf("internal error: %v", cause)}
@@ -188,9 +191,9 @@ func (p *pass) Observe(id v1alpha1.NodeID, objects []*unstructured.Unstructured)
 		return
 	}
 	s := p.state(id)
-	s.observed = objects
+	s.observed, s.seen = objects, true
 	switch {
-	case n.collection:
+	case n.isList():
 		items := make([]any, 0, len(objects))
 		for _, object := range objects {
 			items = append(items, n.view.value(object.Object))
@@ -216,17 +219,25 @@ func (p *pass) checkReady(id v1alpha1.NodeID, s *state) error {
 	if err != nil {
 		return err
 	}
+	if s.value == nil && s.seen && s.reference != nil {
+		return &engine.Waiting{Node: id, Missing: n.missing(s.reference)}
+	}
 	if s.value == nil || len(s.observed) < len(s.objects) {
 		return &engine.Waiting{Node: id}
+	}
+	if n.selects {
+		return p.checkSelected(n, s)
 	}
 	name := string(id)
 	if n.collection {
 		name = graph.EachVarName
 	}
-	for _, object := range s.observed {
+	for i, object := range s.observed {
 		scope := &scope{pass: p, local: map[string]any{name: n.view.value(object.Object)}}
 		for _, condition := range n.ready {
-			if err := p.holds(n, condition, scope, object); err != nil {
+			if err := p.holds(n, condition, scope, object); err != nil && n.collection {
+				return ofElement(i, err)
+			} else if err != nil {
 				return err
 			}
 		}

@@ -10,9 +10,6 @@ import (
 )
 
 const (
-	// maxValue bounds, in bytes and in elements, what one call or one expression may give: more than
-	// etcd lets any object have.
-	maxValue = 4 << 20
 	// bytesPerUnit is how many bytes a call looks at in the time that another call takes.
 	bytesPerUnit = 10
 )
@@ -30,9 +27,9 @@ var prices = map[string]func(args []ref.Val) int{
 	"quantity": linear, "isQuantity": linear, "url": linear, "isURL": linear, "ip": linear, "isIP": linear, "cidr": linear, "isCIDR": linear,
 	"semver": linear, "isSemver": linear, "base64.encode": linear, "base64.decode": linear,
 	"hash.sha256": linear, "hash.md5": linear, "hash.fnv64a": linear,
-	"split": linear, "join": joined, "replace": replaced, "format": deepSize, "strings.format": deepSize,
+	"split": parts, "join": joined, "replace": replaced, "format": deepSize, "strings.format": deepSize,
 	"matches": matching, "find": matching, "findAll": matching,
-	"json.marshal": deepSize, "json.unmarshal": linear,
+	"json.marshal": deepSize, "json.unmarshal": unmarshalled,
 
 	"sum": linear, "min": linear, "max": linear, "isSorted": linear, "slice": linear,
 	"sort": sorting, "lists.@sortByAssociatedKeys": sorting, "@sortByAssociatedKeys": sorting, "distinct": quadratic, "flatten": deepSize,
@@ -96,14 +93,14 @@ func quadratic(args []ref.Val) int {
 	return bounded(n, n/elementSize)
 }
 
-// matching is the price of a regular expression, each character of which may be a step to be tried at
+// matching is the price of a regular expression, each state of which may be a step to be tried at
 // each character of the text.
-func matching(args []ref.Val) int { return bounded(len(text(args, 0))+1, len(text(args, 1))+1) }
+func matching(args []ref.Val) int { return bounded(len(text(args, 0))+1, states(text(args, 1))+1) }
 
 func integer(args []ref.Val, i int) int {
 	if i < len(args) {
 		if n, ok := args[i].(types.Int); ok {
-			return int(min(max(int64(n), 0), maxValue+1))
+			return int(min(max(int64(n), 0), int64(maxValue)+1))
 		}
 	}
 	return 0
@@ -134,6 +131,18 @@ func replaced(args []ref.Val) int {
 	}
 	return len(target) + bounded(count, len(replacement))
 }
+
+// parts is the price of a text that is split: each part is an element.
+func parts(args []ref.Val) int {
+	count := strings.Count(text(args, 0), text(args, 1)) + 1
+	if n := integer(args, 2); len(args) > 2 && n > 0 {
+		count = min(count, n)
+	}
+	return len(text(args, 0)) + bounded(count, elementSize)
+}
+
+// unmarshalled is the price of JSON that is read: "[1,1,1]" has an element every other byte.
+func unmarshalled(args []ref.Val) int { return bounded(linear(args), elementSize/2) }
 
 func joined(args []ref.Val) int {
 	list, ok := args[0].(traits.Lister)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+	"go.opendefense.cloud/krop/pkg/budget"
 	"go.opendefense.cloud/krop/pkg/engine"
 )
 
@@ -42,7 +43,7 @@ func (p *pass) render(id v1alpha1.NodeID) ([]*unstructured.Unstructured, error) 
 		return nil, err
 	}
 	objects := make([]*unstructured.Unstructured, 0, len(scopes))
-	shared := make(map[string]any)
+	shared := make(map[string]sharedValue)
 	for _, scope := range scopes {
 		object, err := p.renderOne(n, scope, shared)
 		if err != nil {
@@ -53,9 +54,18 @@ func (p *pass) render(id v1alpha1.NodeID) ([]*unstructured.Unstructured, error) 
 	return objects, nil
 }
 
+// sharedValue is a value that is the same in all objects of a collection.
+type sharedValue struct {
+	value any
+	size  int
+}
+
 // renderOne fills in the template. Values that don't depend on the item are evaluated once, and kept
 // in shared.
-func (p *pass) renderOne(n *node, scope *scope, shared map[string]any) (*unstructured.Unstructured, error) {
+func (p *pass) renderOne(n *node, scope *scope, shared map[string]sharedValue) (*unstructured.Unstructured, error) {
+	if err := p.meter.render(n.template.size); err != nil {
+		return nil, &engine.ExpressionError{Node: n.id, Message: err.Error(), Cause: err}
+	}
 	object := runtime.DeepCopyJSON(n.template.object)
 	omitted := false
 	for _, field := range n.template.fields {
@@ -72,27 +82,35 @@ func (p *pass) renderOne(n *node, scope *scope, shared map[string]any) (*unstruc
 		object, _ = withoutOmitted(object).(map[string]any)
 	}
 	out := &unstructured.Unstructured{Object: object}
-	if n.namespaced && out.GetNamespace() == "" {
+	if n.namespaced && !n.selects && out.GetNamespace() == "" {
 		out.SetNamespace(p.instance.GetNamespace())
 	}
 	return out, nil
 }
 
-func (p *pass) fieldValue(n *node, field templateField, scope *scope, shared map[string]any) (any, error) {
-	if value, ok := shared[field.path]; ok && !field.perItem {
-		return copied(value), nil
+func (p *pass) fieldValue(n *node, field templateField, scope *scope, shared map[string]sharedValue) (any, error) {
+	if known, ok := shared[field.path]; ok && !field.perItem {
+		return p.paid(n, field, copied(known.value), known.size)
 	}
 	result, err := field.expression.eval(scope)
 	if err != nil {
 		return nil, p.failure(n.id, field.expression, scope, err)
 	}
-	value, err := native(result)
+	value, size, err := sized(result)
 	if err != nil {
 		return nil, p.failed(n.id, field.expression, err)
 	}
 	if n.collection && !field.perItem {
-		shared[field.path] = value
-		return copied(value), nil
+		shared[field.path] = sharedValue{value, size}
+		value = copied(value)
+	}
+	return p.paid(n, field, value, size)
+}
+
+// paid counts what a value adds to what is in memory.
+func (p *pass) paid(n *node, field templateField, value any, size int) (any, error) {
+	if err := p.meter.render(size); err != nil {
+		return nil, p.failed(n.id, field.expression, err)
 	}
 	return value, nil
 }
@@ -106,9 +124,8 @@ func (p *pass) combinations(n *node) ([]*scope, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(scopes)*len(values) > p.graph.limits.Collection {
-			return nil, &engine.ExpressionError{Node: n.id, Expression: axis.list.source, Fields: axis.list.instanceFields(n),
-				Message: fmt.Sprintf("forEach gives more than %d objects", p.graph.limits.Collection)}
+		if err := p.graph.limits.Check(budget.ForEachItems, len(scopes)*len(values)); err != nil {
+			return nil, p.failed(n.id, axis.list, err)
 		}
 		next := make([]*scope, 0, len(scopes)*len(values))
 		for _, outer := range scopes {
@@ -136,8 +153,10 @@ func (p *pass) axis(n *node, axis dimension) ([]any, error) {
 	if !ok {
 		return nil, p.failed(n.id, axis.list, fmt.Errorf("it gives %s, expected a list", result.Type().TypeName()))
 	}
-	if length, ok := list.Size().(types.Int); ok && int(length) > p.graph.limits.Collection {
-		return nil, p.failed(n.id, axis.list, fmt.Errorf("it gives %d values, more than %d", length, p.graph.limits.Collection))
+	if length, ok := list.Size().(types.Int); ok {
+		if err := p.graph.limits.Check(budget.ForEachItems, int(length)); err != nil {
+			return nil, p.failed(n.id, axis.list, err)
+		}
 	}
 	var values []any
 	for it := list.Iterator(); it.HasNext() == types.True; {

@@ -16,12 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+	"go.opendefense.cloud/krop/pkg/budget"
 )
 
 const (
-	// maxExpressions is how many ${ a blueprint may have: compiling takes about 50 microseconds each,
-	// and kro's largest examples have 200.
-	maxExpressions = 5000
 	// maxNames is how long ids and the kind may be: ids are the values of a label.
 	maxNames = validation.LabelValueMaxLength
 )
@@ -42,31 +40,17 @@ var reservedNames = sets.New(strings.Fields(`
 // checkSize refuses what would take too long to look at closely.
 func (c *compilation) checkSize() bool {
 	path := field.NewPath("spec", "resources")
-	if len(c.resources) > c.limits.Resources {
-		c.refuse(field.TooMany(path, len(c.resources), c.limits.Resources))
-		return false
-	}
-	if !c.checkExpansion() {
-		return false
-	}
-	count := 0
-	if c.spec.Schema != nil {
-		count = expressionsIn(c.spec.Schema.Status.Raw)
-	}
-	for _, r := range c.resources {
-		count += expressionsIn(r.Template.Raw)
-		for _, text := range slices.Concat(r.ReadyWhen, r.IncludeWhen) {
-			count += strings.Count(text, "${")
-		}
-	}
-	if count > maxExpressions {
-		c.refuse(field.Forbidden(field.NewPath("spec"), fmt.Sprintf("%d expressions, at most %d are allowed", count, maxExpressions)))
+	return c.within(path, budget.Resources, len(c.resources)) && c.checkExpansion() && c.checkExpressions()
+}
+
+// within refuses more than is allowed.
+func (c *compilation) within(path *field.Path, bound *budget.Bound, asked int) bool {
+	if err := c.limits.Check(bound, asked); err != nil {
+		c.refuse(field.Forbidden(path, err.Error()))
 		return false
 	}
 	return true
 }
-
-func expressionsIn(raw []byte) int { return bytes.Count(raw, []byte("${")) }
 
 // checkStructure looks at everything but expressions.
 func (c *compilation) checkStructure() {
@@ -188,9 +172,7 @@ func (c *compilation) checkPolicies(r *resource) {
 
 func (c *compilation) checkForEach(r *resource, ids map[string]*resource) {
 	path := r.path.Child("forEach")
-	if len(r.ForEach) > c.limits.Dimensions {
-		c.refuse(field.TooMany(path, len(r.ForEach), c.limits.Dimensions))
-	}
+	c.within(path, budget.Dimensions, len(r.ForEach))
 	seen := make(sets.Set[string])
 	for i, axis := range r.ForEach {
 		if len(axis) != 1 {

@@ -18,7 +18,7 @@ func (c *compilation) checkTemplate(r *resource) {
 		c.refuse(field.Invalid(r.path, field.OmitValueType{}, c.about(r, "", "expected exactly one of template and externalRef, found both")))
 		return
 	case r.ExternalRef != nil:
-		c.refuse(field.Forbidden(r.path.Child("externalRef"), c.about(r, "", "externalRef is not supported yet")))
+		c.checkReference(r)
 		return
 	case !hasTemplate:
 		c.refuse(field.Required(path, c.about(r, "", "expected exactly one of template and externalRef, found none")))
@@ -27,6 +27,12 @@ func (c *compilation) checkTemplate(r *resource) {
 	if r.object, _ = c.object(path, r.Template); r.object == nil {
 		return
 	}
+	c.checkKind(r)
+	c.checkMetadata(r, path.Child("metadata"))
+}
+
+func (c *compilation) checkKind(r *resource) {
+	path := r.body()
 	if gv := c.literal(r, "apiVersion"); gv != "" {
 		if _, err := schema.ParseGroupVersion(gv); err != nil {
 			c.refuse(field.Invalid(path.Child("apiVersion"), gv, c.about(r, "", "expected group/version")))
@@ -35,12 +41,11 @@ func (c *compilation) checkTemplate(r *resource) {
 	if kind := c.literal(r, "kind"); kind != "" && !upperCamel.MatchString(kind) {
 		c.refuse(field.Invalid(path.Child("kind"), kind, c.about(r, "", "expected PascalCase")))
 	}
-	c.checkMetadata(r, path.Child("metadata"))
 }
 
-// literal is a text in the template that the compiler has to know, empty if it has errors.
+// literal is a text in the template or externalRef that the compiler has to know, empty if it has errors.
 func (c *compilation) literal(r *resource, name string) string {
-	path, value := r.path.Child("template", name), r.object[name]
+	path, value := r.body().Child(name), r.object[name]
 	text, ok := value.(string)
 	switch {
 	case value == nil || text == "" && ok:

@@ -13,7 +13,15 @@ import (
 // kro's sentinel in the place of omit(). Values in a CEL result can be shared many times over, so the
 // size is bounded while it is unfolded.
 func native(value ref.Val) (any, error) {
-	return (&unfolding{left: maxValue}).value(value)
+	out, _, err := sized(value)
+	return out, err
+}
+
+// sized is native, and about how many bytes that is.
+func sized(value ref.Val) (out any, size int, err error) {
+	unfolding := unfolding{left: maxValue}
+	out, err = unfolding.value(value)
+	return out, maxValue - unfolding.left, err
 }
 
 type unfolding struct{ left int }
@@ -46,7 +54,7 @@ func (u *unfolding) value(value ref.Val) (any, error) {
 
 func (u *unfolding) take(n int) error {
 	if u.left -= n; u.left < 0 {
-		return fmt.Errorf("the result is larger than %d bytes", maxValue)
+		return tooLarge()
 	}
 	return nil
 }
