@@ -39,6 +39,8 @@ func (k *krop) serveBlueprints(ctx context.Context) error {
 			return registry.KeyOf(home, stored)
 		},
 		Ensure: main.Ensure,
+		Kinds:  k.kinds,
+		Uses:   main.Uses,
 		Loaded: k.catalog.MarkSynced,
 		Resync: k.resync,
 	})
@@ -109,7 +111,7 @@ func (k *krop) serveHome(ctx context.Context, home v1alpha1.ExportKey) (*bluepri
 func (k *krop) catalogHome(home v1alpha1.ExportKey, of *kind.Kind, store *kind.Store) *blueprint.REST {
 	main := blueprint.NewREST(blueprint.Config{
 		Kind: of, Store: store, Export: home, Locks: k.locks,
-		Compiler: k.compiler, Offering: k.offering, Routing: k.routing,
+		Compiler: k.compiler, Offering: k.offering, Routing: k.routing, Changes: k.kinds,
 	})
 	resource := of.GVR().Resource
 	k.catalog.Set(&registry.Served{

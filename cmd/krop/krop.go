@@ -33,6 +33,7 @@ type krop struct {
 	compiler *blueprint.Compiler
 	offering *blueprint.Offering
 	routing  *publish.Prover
+	kinds    *gc.Kinds
 	resync   time.Duration // of blueprints
 
 	published *published
@@ -57,8 +58,9 @@ func assemble(config *apiserver.Config, storage *storage, kcp *kcp) *krop {
 		Schemas: blueprint.PlaneSchemas(kcp.planes), Claims: kcp.publisher.Claims, Installation: storage.installation, Limits: kro.Limits{},
 	}
 	k.offering = &blueprint.Offering{
-		Catalog: k.catalog, Storage: builder, Publisher: kcp.publisher, Rights: kcp.planes, Loop: followed{k.loop, kcp, k.published},
+		Catalog: k.catalog, Storage: builder, Publisher: kcp.publisher, Consumers: kcp.bindings, Rights: kcp.planes, Loop: followed{k.loop, kcp, k.published},
 	}
+	k.kinds = followKinds(kcp.planes, config.Host != nil)
 	k.routing = &publish.Prover{Bindings: kcp.bindings, Routes: kcp.routes}
 	return k
 }
@@ -123,6 +125,9 @@ func (k *krop) claimsChanged(event publish.BindingEvent) {
 	}
 	k.loop.ClaimsChanged(event.Cluster)
 }
+
+// Again implements blueprint.Loop.
+func (f followed) Again(export v1alpha1.ExportKey) { f.loop.Again(export) }
 
 // loopBindings is the bindings as the loop sees them.
 type loopBindings struct{ *publish.Bindings }

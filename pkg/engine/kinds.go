@@ -23,6 +23,18 @@ type UsedKind struct {
 // UsedKinds are kinds that a blueprint was compiled against, each once.
 type UsedKinds []UsedKind
 
+// On says whether some of the kinds were looked up among those of a group on a plane; of any group, if it is empty.
+// The kinds of consumers are those of the provider's plane: there is no other to ask.
+func (k UsedKinds) On(target v1alpha1.Target, group string) bool {
+	return slices.ContainsFunc(k, func(kind UsedKind) bool {
+		on := kind.Target
+		if on == v1alpha1.TargetConsumer {
+			on = v1alpha1.TargetProvider
+		}
+		return on == target && (group == "" || kind.GVK.Group == group)
+	})
+}
+
 // Hash identifies what the kinds were: 16 lower-case hexadecimal digits, whatever their order.
 func (k UsedKinds) Hash() string {
 	said := make([]UsedKind, 0, len(k))

@@ -42,8 +42,9 @@ type Blueprints struct {
 	config BlueprintsConfig
 	queue  workqueue.TypedRateLimitingInterface[v1alpha1.InstanceKey]
 
-	mutex sync.Mutex
-	known sets.Set[v1alpha1.InstanceKey] // those that were seen, and not found missing since
+	mutex    sync.Mutex
+	known    sets.Set[v1alpha1.InstanceKey]     // those that were seen, and not found missing since
+	changing map[v1alpha1.InstanceKey]time.Time // since when a kind that they use may be changing
 }
 
 // BlueprintsConfig is what the loop over blueprints is made from.
@@ -56,6 +57,11 @@ type BlueprintsConfig struct {
 	Ensure func(ctx context.Context, key v1alpha1.InstanceKey) (exists bool, err error)
 	// Loaded is called once, when every blueprint that was stored at start has been tried.
 	Loaded func()
+	// Kinds are followed where there are blueprints; nil to leave changes of kinds to the resync.
+	Kinds *Kinds
+	// Uses says whether a blueprint may be another one after a change of the group's kinds on a plane; of all groups,
+	// if it is empty.
+	Uses func(key v1alpha1.InstanceKey, target v1alpha1.Target, group string) bool
 	// Resync is how often a blueprint is looked at without any event, since somebody may change what was
 	// published without krop's hearing of it; DefaultResync if zero.
 	Resync time.Duration
@@ -66,7 +72,7 @@ func NewBlueprints(config BlueprintsConfig) *Blueprints {
 	if config.Resync == 0 {
 		config.Resync = DefaultResync
 	}
-	return &Blueprints{config: config, known: sets.New[v1alpha1.InstanceKey](), queue: workqueue.NewTypedRateLimitingQueueWithConfig(
+	return &Blueprints{config: config, known: sets.New[v1alpha1.InstanceKey](), changing: map[v1alpha1.InstanceKey]time.Time{}, queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[v1alpha1.InstanceKey](blueprintRetryBase, blueprintRetryMax),
 		workqueue.TypedRateLimitingQueueConfig[v1alpha1.InstanceKey]{Name: "blueprints"})}
 }
@@ -83,6 +89,9 @@ func (b *Blueprints) Run(ctx context.Context) error {
 	}
 	defer workers.Wait()
 	defer b.queue.ShutDown()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	b.follow(ctx, kindPlane{target: v1alpha1.TargetHost})
 	return b.config.Stored.Watch(ctx, func(event watch.EventType, blueprint *unstructured.Unstructured) {
 		switch event {
 		case watch.Bookmark:
@@ -92,6 +101,7 @@ func (b *Blueprints) Run(ctx context.Context) error {
 			key := b.config.KeyOf(blueprint)
 			start.expect(key)
 			b.meet(key)
+			b.follow(ctx, workspaceOf(key))
 			b.queue.Add(key)
 		case watch.Deleted:
 			b.queue.Add(b.config.KeyOf(blueprint))
@@ -111,9 +121,11 @@ func (b *Blueprints) work(ctx context.Context, start *firstPass) {
 		case err != nil:
 			klog.FromContext(ctx).Info("blueprint is not as stored yet", "cluster", key.Cluster, "blueprint", key.Name, "err", err)
 			b.queue.AddRateLimited(key)
+			b.lookAgain(key)
 		case exists:
 			b.queue.Forget(key)
 			b.queue.AddAfter(key, wait.Jitter(b.config.Resync, delayJitter))
+			b.lookAgain(key)
 		default:
 			b.queue.Forget(key)
 			b.forget(key)
@@ -146,6 +158,15 @@ func (b *Blueprints) forget(key v1alpha1.InstanceKey) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	b.known.Delete(key)
+	delete(b.changing, key)
+	for other := range b.known {
+		if other.Cluster == key.Cluster {
+			return
+		}
+	}
+	if b.config.Kinds != nil {
+		b.config.Kinds.unfollow(workspaceOf(key))
+	}
 }
 
 func (b *Blueprints) enqueueKnown() {

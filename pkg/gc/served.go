@@ -61,7 +61,8 @@ func (s *served) stop() {
 // swap replaces program and storage at once. It restarts no more than what has changed.
 func (s *served) swap(program *engine.Program, instances Instances) {
 	s.mutex.Lock()
-	newSpec := program.SpecHash != s.program.SpecHash
+	// Another program may come of the same spec, compiled against kinds that have changed.
+	different := program.SpecHash != s.program.SpecHash || program.Kinds.Hash() != s.program.Kinds.Hash()
 	newStorage := instances != s.instances
 	s.program, s.instances = program, instances
 	if newStorage && s.ctx != nil {
@@ -72,7 +73,7 @@ func (s *served) swap(program *engine.Program, instances Instances) {
 
 	s.children.reconsider()
 	s.externals.reconsider()
-	if newSpec {
+	if different {
 		s.enqueueAll(routine, func(v1alpha1.InstanceKey) bool { return true })
 	}
 }

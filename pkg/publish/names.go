@@ -56,6 +56,9 @@ func digest(data []byte) string {
 	return hex.EncodeToString(sum[:16])
 }
 
+// Bound are the bindings by which a workspace has kinds of others.
+func Bound() schema.GroupVersionResource { return apiBindings.WithVersion("v1alpha2") }
+
 // Watched are the kinds of published objects that somebody might take away: an export and its endpoint slice,
 // which have the export's name and carry the blueprint's label.
 func Watched() []schema.GroupVersionResource {

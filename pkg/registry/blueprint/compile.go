@@ -21,7 +21,7 @@ import (
 // Compiler compiles blueprints against the kinds that their workspace serves. Safe for concurrent use.
 type Compiler struct {
 	// Schemas reads what the planes of a workspace's blueprints serve, as it is now.
-	Schemas func(ctx context.Context, workspace logicalcluster.Name) (kro.Schemas, error)
+	Schemas func(ctx context.Context, workspace logicalcluster.Name) (Schemas, error)
 	// Claims derives what consumers will be asked for. Resources that can't be claimed are field
 	// errors, at the place in the blueprint that at says; the error says that it could not be found out.
 	Claims func(ctx context.Context, program *engine.Program, at func(v1alpha1.NodeID) *field.Path) ([]v1alpha1.PermissionClaim, field.ErrorList, error)
@@ -35,10 +35,12 @@ type Compiler struct {
 type Compiled struct {
 	Program *engine.Program
 	Claims  []v1alpha1.PermissionClaim
+	// Outdated is why the blueprint doesn't compile any more; nil if it does. The program is the last that did.
+	Outdated error
 }
 
 // Compile compiles a blueprint of the workspace. What is wrong with it comes back as one Invalid
-// Status with all causes; anything else says that it could not be known now.
+// Status with all causes, a *refusal; anything else says that it could not be known now.
 func (c *Compiler) Compile(ctx context.Context, workspace logicalcluster.Name, blueprint *v1alpha1.ResourceGraphDefinition) (*Compiled, error) {
 	schemas, err := c.Schemas(ctx, workspace)
 	if err != nil {
@@ -49,15 +51,17 @@ func (c *Compiler) Compile(ctx context.Context, workspace logicalcluster.Name, b
 		return nil, registry.Unavailable("the blueprint can't be compiled now: the kinds that "+unread(blueprint, errs)+" can't be read", unknown)
 	}
 	if len(errs) > 0 {
-		return nil, invalid(blueprint.Name, append(errs, c.unclaimable(ctx, workspace, blueprint, schemas)...))
+		unclaimable := c.unclaimable(ctx, workspace, blueprint, schemas)
+		return nil, refuse(blueprint.Name, append(errs, unclaimable...), schemas.Kinds(), len(unclaimable) > 0)
 	}
 	program.Export.Name, program.Installation = program.CRD.Name, c.Installation
+	program.Kinds = schemas.Kinds()
 	claims, errs, err := c.Claims(ctx, program, placesIn(blueprint))
 	if err != nil {
 		return nil, registry.Unavailable(fmt.Sprintf("what workspace %s has bound and exports can't be read", workspace), err)
 	}
 	if len(errs) > 0 {
-		return nil, invalid(blueprint.Name, errs)
+		return nil, refuse(blueprint.Name, errs, program.Kinds, true)
 	}
 	return &Compiled{Program: program, Claims: claims}, nil
 }
@@ -86,7 +90,7 @@ func placesIn(blueprint *v1alpha1.ResourceGraphDefinition) func(v1alpha1.NodeID)
 	}
 }
 
-func invalid(name string, errs field.ErrorList) error {
+func invalid(name string, errs field.ErrorList) *apierrors.StatusError {
 	return apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("ResourceGraphDefinition").GroupKind(), name, errs)
 }
 

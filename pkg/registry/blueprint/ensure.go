@@ -27,6 +27,7 @@ func (r *REST) Ensure(ctx context.Context, key v1alpha1.InstanceKey) (exists boo
 	stored, err := r.records.Get(ctx, key)
 	switch {
 	case apierrors.IsNotFound(err):
+		r.refusals.Delete(key)
 		return false, r.offering.Forget(ctx, key.Cluster, key.Name)
 	case err != nil:
 		return true, err
@@ -71,27 +72,33 @@ func (r *REST) ensureOffered(ctx context.Context, key v1alpha1.InstanceKey, stor
 	if err != nil {
 		return err
 	}
-	compiled := r.offered(blueprint)
-	if compiled == nil {
-		if compiled, err = r.compiler.Compile(ctx, key.Cluster, blueprint); err != nil {
-			return r.compileFailed(ctx, stored, err)
-		}
+	compiled, err := r.upToDate(ctx, key, blueprint)
+	if err != nil {
+		return r.compileFailed(ctx, stored, err)
 	}
 	recorded, err := r.offer(ctx, stored, compiled)
 	if err != nil {
 		r.holdUnserved(stored, err)
 		return err
 	}
-	return r.ensureRouted(ctx, recorded)
+	// A blueprint that doesn't compile is an error here, so that it is tried again: not all that may repair it is heard of.
+	return errors.Join(compiled.Outdated, r.ensureRouted(ctx, recorded))
 }
 
-// offered is what is served and was published of the blueprint; nil if that isn't what its spec says. It
-// needn't be compiled again, but published: somebody may have taken away or changed what is in kcp.
+// offered is what is served and was published of the blueprint; nil if that isn't what its spec says.
 func (r *REST) offered(blueprint *v1alpha1.ResourceGraphDefinition) *Compiled {
-	served, ok := r.offering.Catalog.Lookup(exportKey(blueprint))
-	hash := engine.SpecHash(blueprint.Spec)
-	if !ok || served.Blueprint() != blueprint.Name || served.Program.SpecHash != hash || blueprint.Status.ObservedSpecHash != hash ||
+	if blueprint.Status.ObservedSpecHash != engine.SpecHash(blueprint.Spec) ||
 		!meta.IsStatusConditionTrue(blueprint.Status.Conditions, v1alpha1.ConditionPublished) {
+		return nil
+	}
+	return r.served(blueprint)
+}
+
+// served is what is served of the blueprint; nil if that isn't what its spec says. It is published again each
+// time: somebody may have taken away or changed what is in kcp.
+func (r *REST) served(blueprint *v1alpha1.ResourceGraphDefinition) *Compiled {
+	served, ok := r.offering.Catalog.Lookup(exportKey(blueprint))
+	if !ok || served.Blueprint() != blueprint.Name || served.Program.SpecHash != engine.SpecHash(blueprint.Spec) {
 		return nil
 	}
 	return &Compiled{Program: served.Program, Claims: blueprint.Status.PermissionClaims}

@@ -46,8 +46,7 @@ func merged(name string, schema, compiler []metav1.StatusCause) error {
 	for _, cause := range causes {
 		messages = append(messages, cause.Field+": "+cause.Message)
 	}
-	var refusal *apierrors.StatusError
-	errors.As(invalid(name, nil), &refusal)
+	refusal := invalid(name, nil)
 	refusal.ErrStatus.Message += fmt.Sprintf(": [%s]", strings.Join(messages, ", "))
 	refusal.ErrStatus.Details.Causes = causes
 	return refusal

@@ -33,6 +33,8 @@ type Loop interface {
 	// the same call may bring later.
 	Serve(export v1alpha1.ExportKey, program *engine.Program, records *registry.Records) error
 	Stop(export v1alpha1.ExportKey)
+	// Again has all instances looked at.
+	Again(export v1alpha1.ExportKey)
 }
 
 // Storage makes the storage that a program's instances are served from.
@@ -52,6 +54,7 @@ type Offering struct {
 	Publisher Publisher
 	Rights    Rights
 	Loop      Loop
+	Consumers Consumers
 
 	locks registry.KeyedLocks[v1alpha1.ExportKey]
 	// bare is what is withdrawn without being served, by export (*registry.Served).

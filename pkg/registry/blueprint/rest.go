@@ -2,6 +2,7 @@ package blueprint
 
 import (
 	"context"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,6 +37,8 @@ type REST struct {
 	compiler *Compiler
 	offering *Offering
 	routing  Routing
+	changes  Changes
+	refusals sync.Map // v1alpha1.InstanceKey -> *refused: of what is stored and doesn't compile
 }
 
 // Routing knows whether kcp routes a kind to krop.
@@ -54,6 +57,7 @@ type Config struct {
 	Compiler *Compiler
 	Offering *Offering
 	Routing  Routing
+	Changes  Changes
 }
 
 // NewREST makes the storage of blueprints.
@@ -67,6 +71,7 @@ func NewREST(config Config) *REST {
 		compiler: config.Compiler,
 		offering: config.Offering,
 		routing:  config.Routing,
+		changes:  config.Changes,
 	}
 }
 
@@ -91,7 +96,7 @@ func (r *REST) Create(ctx context.Context, object runtime.Object, validate rest.
 	}
 	defer work.unlock()
 	stored, err := r.Store.Create(ctx, blueprint,
-		registry.AdmitCreate(validate, func(ctx context.Context) error { return work.admit(ctx, blueprint) }), options)
+		registry.AdmitCreate(validate, func(ctx context.Context) error { return work.admit(ctx, blueprint, nil) }), options)
 	if err != nil {
 		return nil, work.explained(ctx, blueprint, err)
 	}
@@ -107,12 +112,12 @@ func (r *REST) Update(ctx context.Context, name string, info rest.UpdatedObjectI
 	defer work.unlock()
 	captured := &registry.CapturedInfo{UpdatedObjectInfo: info}
 	stored, created, err := r.Store.Update(ctx, name, captured,
-		registry.AdmitCreate(createValidation, func(ctx context.Context) error { return work.admit(ctx, captured.Object) }),
+		registry.AdmitCreate(createValidation, func(ctx context.Context) error { return work.admit(ctx, captured.Object, nil) }),
 		registry.AdmitUpdate(updateValidation, func(ctx context.Context, old *unstructured.Unstructured) error {
 			if old.GetDeletionTimestamp() != nil {
 				return nil
 			}
-			return work.admit(ctx, captured.Object)
+			return work.admit(ctx, captured.Object, old)
 		}),
 		forceAllowCreate, options)
 	if err != nil {

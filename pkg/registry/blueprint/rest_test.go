@@ -289,6 +289,7 @@ func (p *publisher) Unpublish(context.Context, v1alpha1.ExportKey, string) error
 
 type loop struct {
 	serving map[v1alpha1.ExportKey]bool
+	again   int
 	err     error
 }
 
@@ -297,6 +298,7 @@ func (l *loop) Serve(export v1alpha1.ExportKey, _ *engine.Program, _ *registry.R
 	return l.err
 }
 func (l *loop) Stop(export v1alpha1.ExportKey) { delete(l.serving, export) }
+func (l *loop) Again(v1alpha1.ExportKey)       { l.again++ }
 
 type routing struct {
 	bound bool
@@ -351,8 +353,11 @@ type setup struct {
 	publisher  *publisher
 	loop       *loop
 	routing    *routing
+	kinds      *kinds
+	holders    holders
 	schemasErr error
 	storeErr   error
+	claimed    []v1alpha1.PermissionClaim
 	claimErrs  func(at func(v1alpha1.NodeID) *field.Path) field.ErrorList
 	dryRun     []string
 }
@@ -371,7 +376,7 @@ func start(t *testing.T) *setup {
 	t.Cleanup(backend.Close)
 	s := &setup{
 		ctx:     genericapirequest.WithNamespace(etcd.WithCluster(t.Context(), provider), ""),
-		catalog: &registry.Catalog{}, publisher: &publisher{}, loop: &loop{serving: map[v1alpha1.ExportKey]bool{}}, routing: &routing{},
+		catalog: &registry.Catalog{}, publisher: &publisher{}, loop: &loop{serving: map[v1alpha1.ExportKey]bool{}}, routing: &routing{}, kinds: &kinds{},
 	}
 	newStore := func(k *kind.Kind, export v1alpha1.ExportKey) (*kind.Store, error) {
 		if s.storeErr != nil {
@@ -403,17 +408,19 @@ func (s *setup) newMain(t *testing.T, newStore func(*kind.Kind, v1alpha1.ExportK
 	locks := &registry.Locks{}
 	builder := &instance.Builder{NewStore: newStore, Composer: childless{}, Namespaces: anyNamespace{}, Locks: locks, Timeout: time.Minute}
 	return blueprint.NewREST(blueprint.Config{
-		Kind: of, Store: store, Export: home, Locks: locks, Routing: s.routing,
+		Kind: of, Store: store, Export: home, Locks: locks, Routing: s.routing, Changes: s.kinds,
 		Compiler: &blueprint.Compiler{
-			Schemas: func(context.Context, logicalcluster.Name) (kro.Schemas, error) { return configMaps{}, s.schemasErr },
+			Schemas: func(context.Context, logicalcluster.Name) (blueprint.Schemas, error) {
+				return s.kinds.look(), s.schemasErr
+			},
 			Claims: func(_ context.Context, _ *engine.Program, at func(v1alpha1.NodeID) *field.Path) ([]v1alpha1.PermissionClaim, field.ErrorList, error) {
 				if s.claimErrs != nil {
 					return nil, s.claimErrs(at), nil
 				}
-				return nil, nil, nil
+				return s.claimed, nil, nil
 			},
 		},
-		Offering: &blueprint.Offering{Catalog: s.catalog, Storage: builder, Publisher: s.publisher, Rights: &rights{}, Loop: s.loop},
+		Offering: &blueprint.Offering{Catalog: s.catalog, Storage: builder, Publisher: s.publisher, Rights: &rights{}, Loop: s.loop, Consumers: &s.holders},
 	})
 }
 

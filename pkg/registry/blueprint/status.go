@@ -13,12 +13,20 @@ func compiledStatus(compiled *Compiled, generation int64) func(*v1alpha1.Resourc
 		status.ExportedAPI = compiled.Program.Export.Name
 		status.ObservedGeneration = generation
 		status.PermissionClaims = compiled.Claims
-		set(status, generation, condition(v1alpha1.ConditionCompiled, metav1.ConditionTrue, v1alpha1.ReasonCompiled, "the blueprint compiles"))
+		set(status, generation, compiledCondition(compiled))
 		if status.ObservedSpecHash != compiled.Program.SpecHash {
 			set(status, generation, condition(v1alpha1.ConditionPublished, metav1.ConditionUnknown, v1alpha1.ReasonPending, "about to be published"))
 		}
 		summarize(status, generation)
 	}
+}
+
+func compiledCondition(compiled *Compiled) metav1.Condition {
+	if compiled.Outdated == nil {
+		return condition(v1alpha1.ConditionCompiled, metav1.ConditionTrue, v1alpha1.ReasonCompiled, "the blueprint compiles")
+	}
+	return condition(v1alpha1.ConditionCompiled, metav1.ConditionFalse, v1alpha1.ReasonCompileFailed,
+		"it does not compile any more, since kinds that it uses have changed; instances are composed as it compiled last: "+compiled.Outdated.Error())
 }
 
 // publishedStatus is the status of a blueprint that its export offers.
@@ -78,7 +86,14 @@ func summarize(status *v1alpha1.ResourceGraphDefinitionStatus, generation int64)
 	set(status, generation, ready)
 }
 
+// maxMessage is how long the message of a condition may be, as its schema says. The errors of a blueprint with
+// hundreds of resources may be longer.
+const maxMessage = 32768
+
 func set(status *v1alpha1.ResourceGraphDefinitionStatus, generation int64, condition metav1.Condition) {
 	condition.ObservedGeneration = generation
+	if runes := []rune(condition.Message); len(runes) > maxMessage {
+		condition.Message = string(runes[:maxMessage-1]) + "…"
+	}
 	meta.SetStatusCondition(&status.Conditions, condition)
 }

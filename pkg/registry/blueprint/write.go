@@ -23,17 +23,22 @@ type write struct {
 	examined bool // by the compiler
 }
 
-// admit compiles the blueprint that is about to be stored, and puts finalizer and status into it.
-// Nothing is written anywhere before it has passed.
-func (w *write) admit(ctx context.Context, object *unstructured.Unstructured) error {
+// admit compiles the blueprint that is about to be stored (in place of old, if that isn't nil), and puts finalizer
+// and status into it. Nothing is written anywhere before it has passed.
+func (w *write) admit(ctx context.Context, object, old *unstructured.Unstructured) error {
 	blueprint, err := decode(object)
 	if err != nil {
 		return apierrors.NewBadRequest(err.Error())
 	}
 	w.examined = true
-	compiled, err := w.rest.compiler.Compile(ctx, w.key.Cluster, blueprint)
+	compiled, err := w.compile(ctx, blueprint)
 	if err != nil {
 		return err
+	}
+	if old != nil {
+		if err := w.checkCompatible(ctx, old, object, compiled); err != nil {
+			return err
+		}
 	}
 	if err := w.rest.offering.Check(ctx, compiled); err != nil {
 		return err

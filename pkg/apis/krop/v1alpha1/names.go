@@ -31,6 +31,9 @@ const (
 	AnnotationDepth = "krop.opendefense.cloud/depth"
 	// AnnotationForceDelete, on a blueprint, lets it be deleted while instances exist.
 	AnnotationForceDelete = "krop.opendefense.cloud/force-delete"
+	// AnnotationAllowBreaking, on a blueprint, lets an edit of its schema pass that breaks what consumers have. It is
+	// kro's, so that blueprints that have it mean the same here.
+	AnnotationAllowBreaking = "kro.run/allow-breaking-changes"
 	// AnnotationOrphanChildren, on an instance that is being deleted, says that its children in the consumer's
 	// workspace are to stay. krop sets it where a deletion asks for propagationPolicy Orphan; clients can't.
 	AnnotationOrphanChildren = "krop.opendefense.cloud/orphan-children"
@@ -77,6 +80,7 @@ const (
 	ReasonDeleting      = "Deleting"
 	ReasonCompiled      = "Compiled"
 	ReasonCompileFailed = "CompileFailed"
+	ReasonCycle         = "Cycle"
 	ReasonPublished     = "Published"
 	ReasonPublishFailed = "PublishFailed"
 	ReasonServing       = "Serving"
