@@ -21,7 +21,11 @@ type lookup struct {
 }
 
 func (l lookup) finding() finding {
-	return finding{node: l.node, key: l.reference.Object(), err: l.err}
+	key := l.reference.Object()
+	if l.reference.Selector != nil {
+		key.Namespace = "" // of a list, not of an object
+	}
+	return finding{node: l.node, key: key, err: l.err}
 }
 
 // plan makes a plan of what is observed. What the instance only refers to is read for it, each once: what was
