@@ -13,7 +13,6 @@ import (
 	"go.opendefense.cloud/krop/pkg/apiserver"
 	"go.opendefense.cloud/krop/pkg/compose"
 	"go.opendefense.cloud/krop/pkg/engine"
-	"go.opendefense.cloud/krop/pkg/engine/kro"
 	"go.opendefense.cloud/krop/pkg/gc"
 	"go.opendefense.cloud/krop/pkg/publish"
 	"go.opendefense.cloud/krop/pkg/registry"
@@ -52,10 +51,11 @@ func assemble(config *apiserver.Config, storage *storage, kcp *kcp) *krop {
 	builder := &instance.Builder{
 		NewStore: k.newStore, Composer: composer,
 		Namespaces: instance.RememberNamespaces(instance.PlaneNamespaces{Planes: kcp.planes}),
-		Locks:      k.locks, Timeout: config.Options.ComposeTimeout, Reads: k.loop.Reads, Composed: k.loop.Composed,
+		Nesting:    registry.Nesting{Catalog: k.catalog, Limits: config.Options.Limits},
+		Locks:      k.locks, Timeout: config.Options.ComposeTimeout, Limits: config.Options.Limits, Reads: k.loop.Reads, Composed: k.loop.Composed,
 	}
 	k.compiler = &blueprint.Compiler{
-		Schemas: blueprint.PlaneSchemas(kcp.planes), Claims: kcp.publisher.Claims, Installation: storage.installation, Limits: kro.Limits{},
+		Schemas: blueprint.PlaneSchemas(kcp.planes), Claims: kcp.publisher.Claims, Origins: kcp.publisher.Origins, Installation: storage.installation, Limits: config.Options.Limits,
 	}
 	k.offering = &blueprint.Offering{
 		Catalog: k.catalog, Storage: builder, Publisher: kcp.publisher, Consumers: kcp.bindings, Rights: kcp.planes, Loop: followed{k.loop, kcp, k.published},

@@ -34,6 +34,7 @@ type Config struct {
 	Options *Options
 
 	forwarding *forwarding // nil: nothing is forwarded
+	fair       *fairness
 }
 
 // Config reads what the options point to, and listens.
@@ -45,11 +46,11 @@ func (o *Options) Config(_ context.Context) (*Config, error) {
 	}
 	config.Generic = genericapiserver.NewConfig(codecs)
 	configureGeneric(config.Generic, config.External)
-	fair, err := newFairness(o.MaxReadsInFlight, o.MaxWritesInFlight)
+	fair, err := newFairness(o.Limits)
 	if err != nil {
 		return nil, err
 	}
-	config.Generic.FlowControl = fair
+	config.Generic.FlowControl, config.fair = fair, fair
 	if err := o.Audit.ApplyTo(config.Generic); err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}

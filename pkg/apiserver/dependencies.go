@@ -22,6 +22,8 @@ type Catalog interface {
 	Held(export v1alpha1.ExportKey) bool
 	// Awaited is how many exports are held only until something can be reached again.
 	Awaited() int
+	// Height is how many layers of served kinds are below the export's kind.
+	Height(export v1alpha1.ExportKey) int
 }
 
 var _ Catalog = &registry.Catalog{}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+	"go.opendefense.cloud/krop/pkg/budget"
 	"go.opendefense.cloud/krop/pkg/publish"
 	"go.opendefense.cloud/krop/pkg/registry"
 )
@@ -27,6 +28,9 @@ type exports struct {
 	addresses discovery.Addresses
 	// version answers /version.
 	version http.Handler
+	limits  budget.Limits
+	// watches are the places for watches of each cluster.
+	watches *budget.Turns
 
 	mu        sync.Mutex
 	documents map[v1alpha1.ExportKey]*documents

@@ -76,8 +76,5 @@ func (o *Options) addComposition(flags *pflag.FlagSet) {
 		"How often every instance is looked at, although no event asks for it. A backstop: nothing waits for it.")
 	flags.DurationVar(&o.ComposeTimeout, "compose-timeout", o.ComposeTimeout,
 		"How long one write may take: waiting for its turn, checking, storing and composing. Children that aren't written by then are written in the background.")
-	flags.IntVar(&o.MaxReadsInFlight, "max-requests-inflight", o.MaxReadsInFlight,
-		"How many reads run at one time. More wait, and each consumer's logical cluster gets its turn.")
-	flags.IntVar(&o.MaxWritesInFlight, "max-mutating-requests-inflight", o.MaxWritesInFlight,
-		"How many writes run at one time. More wait, and each consumer's logical cluster gets its turn.")
+	o.Limits.AddFlags(flags)
 }

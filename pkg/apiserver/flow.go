@@ -17,6 +17,9 @@ import (
 	"k8s.io/apiserver/pkg/util/flowcontrol/fairqueuing/queueset"
 	"k8s.io/apiserver/pkg/util/flowcontrol/metrics"
 	flowrequest "k8s.io/apiserver/pkg/util/flowcontrol/request"
+
+	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+	"go.opendefense.cloud/krop/pkg/budget"
 )
 
 const (
@@ -29,12 +32,9 @@ const (
 	queueLength = 50
 	// widestShare of a level is what one expensive list may take at most.
 	widestShare = 0.15
-	// longestWriteWait is how long a write waits for its turn. A child may itself be an instance that krop
-	// serves: then the write of its parent holds a seat while that of the child, which comes back by way of
-	// kcp, waits for one, and with parents in all seats no child would ever get one. Nothing that arrives
-	// tells such a write from others: the certificate is the shard's for all, and headers and field managers
-	// are anybody's to choose. So the wait ends, with 429, soon enough for the parent's call (15 s) to try
-	// once more; the parent is then refused itself, which frees its seat.
+	// longestWriteWait is how long a write waits for its turn. It may be that of a child that is an instance itself:
+	// the wait ends, with 429, soon enough for the parent's call (15 s) to try once more, and for the parent to
+	// answer in time. That such children get a turn at all is what lanes are for.
 	longestWriteWait = 6 * time.Second
 
 	levelReads  = "reads"
@@ -50,7 +50,10 @@ const (
 // those of k8s.io/apiserver. Reads and writes have a level each, so that writes waiting for other
 // API servers don't keep readers out.
 type fairness struct {
-	reads, writes, server *level
+	limits        budget.Limits
+	reads, server *level
+	writes        lanes
+	height        func(v1alpha1.ExportKey) int // of an export's kind; nil before it is known
 }
 
 // level is a limit, and the queues before it.
@@ -58,24 +61,27 @@ type level struct {
 	set      fq.QueueSet // nil: not limited
 	limit    int
 	longest  time.Duration // to wait for a turn; zero: as long as the library lets requests wait
+	bound    *budget.Bound // of limit
+	shares   *budget.Turns // what one cluster may have of the limit
+	share    *budget.Bound // of shares
 	schema   *flowcontrolv1.FlowSchema
 	priority *flowcontrolv1.PriorityLevelConfiguration
 }
 
 var _ flowcontrol.Interface = &fairness{}
 
-func newFairness(reads, writes int) (*fairness, error) {
+func newFairness(limits budget.Limits) (*fairness, error) {
 	metrics.Register()
 	factory := queueset.NewQueueSetFactory(eventclock.Real{})
-	fair := &fairness{server: newLevel(levelServer, 0)}
+	fair := &fairness{limits: limits, server: newLevel(levelServer, 0)}
 	var err error
-	if fair.reads, err = newQueuedLevel(factory, levelReads, reads); err != nil {
+	if fair.reads, err = newQueuedLevel(factory, levelReads, limits.Of(budget.Reads)); err != nil {
 		return nil, err
 	}
-	if fair.writes, err = newQueuedLevel(factory, levelWrites, writes); err != nil {
+	fair.reads.shared(limits, budget.Reads, budget.ReadsPerConsumer, 0)
+	if fair.writes, err = newLanes(factory, limits); err != nil {
 		return nil, err
 	}
-	fair.writes.longest = longestWriteWait
 	return fair, nil
 }
 
@@ -125,9 +131,20 @@ func (f *fairness) Handle(
 		ctx, cancel = context.WithTimeout(ctx, at.longest) // of the wait only: execute has a context of its own
 		defer cancel()
 	}
+	if !found.wildcard() {
+		leave, err := at.shares.Enter(ctx, flow)
+		if err != nil {
+			found.refuse(tooMany(f.limits.Exceeded(at.share, waited).Error()))
+			execute()
+			return
+		}
+		defer leave()
+	}
 	work := estimate()
 	turn, _ := at.set.StartRequest(ctx, &work, flowHash(flow), flow, at.schema.Name, "", "", queued)
 	if turn == nil {
+		found.refuse(tooMany(f.limits.Exceeded(at.bound, waited).Error()))
+		execute() // which only says so
 		return
 	}
 	turn.Finish(func() {
@@ -150,7 +167,7 @@ func (f *fairness) levelOf(found *route, info *request.RequestInfo) *level {
 	case "get", "list", "watch":
 		return f.reads
 	default:
-		return f.writes
+		return f.laneOf(found.export)
 	}
 }
 
@@ -178,7 +195,7 @@ func (f *fairness) GetInterestedWatchCount(*request.RequestInfo) int { return 0 
 
 // GetMaxSeats implements flowcontrol.MaxSeatsTracker.
 func (f *fairness) GetMaxSeats(name string) uint64 {
-	for _, at := range []*level{f.reads, f.writes} {
+	for _, at := range append(lanes{f.reads}, f.writes...) {
 		if at.priority.Name == name {
 			return max(1, uint64(float64(at.limit)*widestShare))
 		}

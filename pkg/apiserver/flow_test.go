@@ -14,6 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"go.opendefense.cloud/krop/pkg/apiserver"
+	"go.opendefense.cloud/krop/pkg/budget"
 	"go.opendefense.cloud/krop/pkg/registry/etcd"
 	"go.opendefense.cloud/krop/test/testbed/pki"
 )
@@ -49,7 +50,7 @@ func (s *slowStorage) Delete(ctx context.Context, name string, validate rest.Val
 // startSlow lets two reads and one write run at one time.
 func startSlow(t *testing.T) (*bed, *slowStorage) {
 	t.Helper()
-	b := start(t, func(o *apiserver.Options) { o.MaxReadsInFlight, o.MaxWritesInFlight = 2, 1 })
+	b := start(t, func(o *apiserver.Options) { o.Limits[budget.Reads], o.Limits[budget.Writes] = 2, 1 })
 	slow := &slowStorage{mainStorage: mainStorage{b.store.Main}, entered: make(chan string, 1000), release: make(chan struct{})}
 	served := servedAs(export, b.store)
 	served.Storage = map[string]rest.Storage{gvr.Resource: slow}

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"k8s.io/apiserver/pkg/server/options"
+
+	"go.opendefense.cloud/krop/pkg/budget"
 )
 
 const (
@@ -17,10 +19,6 @@ const (
 	handlerLimit = 34 * time.Second
 	// maxComposeTimeout keeps composing from being cut off by handlerLimit, with the status unsaved.
 	maxComposeTimeout = handlerLimit - 5*time.Second
-
-	// The limits on what runs at one time are those of k8s.io/apiserver.
-	defaultReads  = 400
-	defaultWrites = 200
 )
 
 // Etcd says where data is kept.
@@ -63,10 +61,10 @@ type Options struct {
 	VirtualWorkspaces VirtualWorkspaces
 	Etcd              Etcd
 
-	Resync            time.Duration
-	ComposeTimeout    time.Duration
-	MaxReadsInFlight  int
-	MaxWritesInFlight int
+	Resync         time.Duration
+	ComposeTimeout time.Duration
+	// Limits are the bounds that differ from their defaults.
+	Limits budget.Limits
 }
 
 // NewOptions returns the defaults.
@@ -84,10 +82,9 @@ func NewOptions() *Options {
 			GroupHeaders:        []string{"X-Remote-Group"},
 			ExtraHeaderPrefixes: []string{"X-Remote-Extra-"},
 		},
-		Etcd:              Etcd{DataDir: defaultDataDir},
-		Resync:            defaultResync,
-		ComposeTimeout:    defaultComposeTimeout,
-		MaxReadsInFlight:  defaultReads,
-		MaxWritesInFlight: defaultWrites,
+		Etcd:           Etcd{DataDir: defaultDataDir},
+		Resync:         defaultResync,
+		ComposeTimeout: defaultComposeTimeout,
+		Limits:         budget.Limits{},
 	}
 }

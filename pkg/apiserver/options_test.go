@@ -11,6 +11,7 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 
 	"go.opendefense.cloud/krop/pkg/apiserver"
+	"go.opendefense.cloud/krop/pkg/budget"
 	"go.opendefense.cloud/krop/test/testbed/pki"
 )
 
@@ -43,8 +44,8 @@ func TestEachBadFlagIsNamedOnce(t *testing.T) {
 		"--etcd-cafile":                    {func(o *apiserver.Options) { o.Etcd.CAFile = garbage }},
 		"--resync":                         {func(o *apiserver.Options) { o.Resync = 0 }},
 		"--compose-timeout":                {func(o *apiserver.Options) { o.ComposeTimeout = 34 * time.Second }, func(o *apiserver.Options) { o.ComposeTimeout = 0 }},
-		"--max-requests-inflight":          {func(o *apiserver.Options) { o.MaxReadsInFlight = 0 }},
-		"--max-mutating-requests-inflight": {func(o *apiserver.Options) { o.MaxWritesInFlight = -1 }},
+		"--max-requests-inflight":          {func(o *apiserver.Options) { o.Limits[budget.Reads] = 0 }},
+		"--max-mutating-requests-inflight": {func(o *apiserver.Options) { o.Limits[budget.Writes] = -1 }},
 		"--secure-port":                    {func(o *apiserver.Options) { o.SecureServing.Listener, o.SecureServing.BindPort = nil, 0 }},
 		"--audit-log-maxage":               {func(o *apiserver.Options) { o.Audit.LogOptions.Path, o.Audit.LogOptions.MaxAge = "x", -1 }},
 	} {

@@ -61,6 +61,11 @@ type route struct {
 // wildcard says whether all logical clusters are meant.
 func (r *route) wildcard() bool { return r.cluster == etcd.Wildcard }
 
+// refuse makes the refusal the request's answer, whatever it asked for.
+func (r *route) refuse(refusal *apierrors.StatusError) {
+	r.surface, r.refusal = surfaceRefused, refusal
+}
+
 type routeKey struct{}
 
 func routeFrom(ctx context.Context) *route {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 
+	"go.opendefense.cloud/krop/pkg/budget"
 	"go.opendefense.cloud/krop/pkg/registry"
 )
 
@@ -31,8 +32,29 @@ func (s *exports) serveResource(w http.ResponseWriter, r *http.Request, served *
 		return
 	}
 	labels := metricLabelsFor(served)
+	if info.Verb == "watch" {
+		leave, err := s.watching(r)
+		if err != nil {
+			writeStatus(w, r, err)
+			return
+		}
+		defer leave()
+	}
 	metrics.InstrumentHandlerFunc(strings.ToUpper(info.Verb), labels.group, labels.version, labels.resource, info.Subresource,
-		metrics.CleanScope(info), metrics.APIServerComponent, false, "", handler)(w, r)
+		metrics.CleanScope(info), metrics.APIServerComponent, false, "", withinBounds(s.limits, handler))(w, r)
+}
+
+// watching counts a watch of one cluster's objects until leave is called. Shards watch all of them at once.
+func (s *exports) watching(r *http.Request) (leave func(), err error) {
+	found := routeFrom(r.Context())
+	if found.wildcard() {
+		return func() {}, nil
+	}
+	leave, err = s.watches.Enter(r.Context(), found.cluster.String())
+	if err != nil {
+		return nil, tooMany(s.limits.Exceeded(budget.WatchesPerConsumer, "more").Error())
+	}
+	return leave, nil
 }
 
 // resourceHandler finds the handler for what is asked, by the kind's routing table.

@@ -3,6 +3,7 @@ package apiserver
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 
 	"k8s.io/apiserver/pkg/endpoints/discovery"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apiserver/pkg/server/healthz"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+	"go.opendefense.cloud/krop/pkg/budget"
 )
 
 // CompletedConfig has everything that a server is made of.
@@ -28,8 +30,11 @@ func (c *Config) Complete(needs Dependencies) CompletedConfig {
 		minWatch:  watchLimit(c.Generic.MinRequestTimeout),
 		addresses: discovery.DefaultAddresses{DefaultAddress: c.External.Host},
 		version:   versionHandler(c.Generic),
+		limits:    c.Options.Limits,
+		watches:   budget.NewTurns(math.MaxInt, c.Options.Limits.Of(budget.WatchesPerConsumer), 0),
 		documents: map[v1alpha1.ExportKey]*documents{},
 	}
+	c.fair.height = needs.Catalog.Height
 	behind := surfaces{export: served}
 	if c.forwarding != nil {
 		behind.forward = newForwarder(*c.forwarding)

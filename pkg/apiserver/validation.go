@@ -129,13 +129,7 @@ func (o *Options) validateLimits() []error {
 	if o.ComposeTimeout <= 0 || o.ComposeTimeout > maxComposeTimeout {
 		problems = append(problems, fmt.Errorf("--compose-timeout must be positive and at most %s: requests end at %s", maxComposeTimeout, handlerLimit))
 	}
-	if o.MaxReadsInFlight <= 0 {
-		problems = append(problems, errors.New("--max-requests-inflight must be positive"))
-	}
-	if o.MaxWritesInFlight <= 0 {
-		problems = append(problems, errors.New("--max-mutating-requests-inflight must be positive"))
-	}
-	return problems
+	return append(problems, o.Limits.Validate()...)
 }
 
 func required(flag, value string) error {

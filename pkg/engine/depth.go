@@ -8,11 +8,6 @@ import (
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
 )
 
-// MaxDepth is how deep instances may be nested: a child that is itself composed is at depth 1, its own such
-// child at depth 2. Offerings are built of a few layers. Loops between blueprints are refused when they are written; this
-// stops one that came about all the same, such as by two blueprints that were written at one time.
-const MaxDepth = 8
-
 // Depth is how deep an instance is nested: 0 for one that isn't a child of another. Children of such a one say
 // nothing of their depth, so that ordinary ones carry no mark that means nothing to them.
 func Depth(instance *unstructured.Unstructured) int {

@@ -15,6 +15,9 @@ import (
 // reach tells errors of the way to a server from its answers. Answers are passed on as they are. The
 // caller's own cancellation is no fault of the plane's.
 func reach(err error) error {
+	if errors.Is(err, ErrNotReachable) {
+		return err
+	}
 	if status, ok := answer(err); ok {
 		if fromProxy(status) {
 			return fmt.Errorf("%w: %w", ErrNotReachable, err)

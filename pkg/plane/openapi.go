@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"io"
+	"math"
 	"net/url"
 	"strings"
 	"time"
@@ -17,12 +19,9 @@ import (
 	"k8s.io/kube-openapi/pkg/handler3"
 	"k8s.io/kube-openapi/pkg/spec3"
 	"k8s.io/kube-openapi/pkg/validation/spec"
-	"k8s.io/utils/lru"
-)
 
-// maxSchemas is how many resolved schemas are kept, over all planes. Documents are not: that of the
-// core group alone takes tens of megabytes once parsed.
-const maxSchemas = 256
+	"go.opendefense.cloud/krop/pkg/budget"
+)
 
 const (
 	openAPIRoot  = "/openapi/v3"
@@ -32,31 +31,35 @@ const (
 )
 
 // documents keeps resolved schemas under the hash of the document that they come from, so that a
-// changed document is another entry, and equal documents of different workspaces are one.
-type documents struct{ schemas *lru.Cache }
+// changed document is another entry, and equal documents of different workspaces are one. Documents are not kept:
+// that of the core group alone takes tens of megabytes once parsed.
+type documents struct {
+	limits  budget.Limits
+	schemas *kept
+	// parsing is the turn of who reads a document: what it takes in memory is there once.
+	parsing *budget.Turns
+}
 
 type documentKind struct {
 	path, hash string
 	gvk        schema.GroupVersionKind
 }
 
-func newDocuments() *documents { return &documents{schemas: lru.New(maxSchemas)} }
+func newDocuments(limits budget.Limits) *documents {
+	return &documents{limits: limits, schemas: newKept(maxKept), parsing: budget.NewTurns(1, 1, math.MaxInt)}
+}
 
 func (d *documents) get(location string, gvk schema.GroupVersionKind) (*hashedSchema, bool) {
 	key, ok := keyOf(location, gvk)
 	if !ok {
 		return nil, false
 	}
-	known, ok := d.schemas.Get(key)
-	if !ok {
-		return nil, false
-	}
-	return known.(*hashedSchema), true
+	return d.schemas.get(key)
 }
 
 func (d *documents) add(location string, gvk schema.GroupVersionKind, resolved *hashedSchema) {
 	if key, ok := keyOf(location, gvk); ok {
-		d.schemas.Add(key, resolved)
+		d.schemas.add(key, resolved)
 	}
 }
 
@@ -64,6 +67,7 @@ func (d *documents) add(location string, gvk schema.GroupVersionKind, resolved *
 type hashedSchema struct {
 	schema *spec.Schema
 	hash   string
+	fields int // of the schema and of all in it
 }
 
 func hashed(resolved *spec.Schema) (*hashedSchema, error) {
@@ -71,7 +75,7 @@ func hashed(resolved *spec.Schema) (*hashedSchema, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &hashedSchema{resolved, fmt.Sprintf("%x", sha256.Sum256(content))}, nil
+	return &hashedSchema{resolved, fmt.Sprintf("%x", sha256.Sum256(content)), fieldsOf(resolved)}, nil
 }
 
 // keyOf is false for a document without a hash, which can't be known to be unchanged.
@@ -139,24 +143,48 @@ type document struct {
 	kinds   map[schema.GroupVersionKind]string
 }
 
-func readDocument(ctx context.Context, client rest.Interface, location string) (*document, error) {
+// read reads and parses the document at the location.
+func (d *documents) read(ctx context.Context, client rest.Interface, location string) (*document, error) {
 	parsed, err := url.Parse(location)
 	if err != nil {
 		return nil, fmt.Errorf("location of an OpenAPI document: %w", err)
 	}
+	data, err := d.fetch(ctx, client, parsed)
+	if err != nil {
+		return nil, err
+	}
+	leave, err := d.parsing.Enter(ctx, "")
+	if err != nil {
+		return nil, reach(err)
+	}
+	defer leave()
+	return parse(parsed.Path, data)
+}
+
+// fetch reads a document, or as much of it as shows that it is too large.
+func (d *documents) fetch(ctx context.Context, client rest.Interface, parsed *url.URL) ([]byte, error) {
 	request := client.Get().AbsPath(parsed.Path).SetHeader("Accept", runtime.ContentTypeJSON)
 	if hash := parsed.Query().Get(hashOf); hash != "" {
 		request.Param(hashOf, hash)
 	}
-	data, err := request.Do(ctx).Raw()
+	body, err := request.Stream(ctx)
 	if err != nil {
-		return nil, err
+		return nil, reach(err)
 	}
+	defer func() { _ = body.Close() }()
+	data, err := io.ReadAll(io.LimitReader(body, int64(d.limits.Of(budget.DocumentBytes))+1))
+	if err != nil {
+		return nil, reach(err)
+	}
+	return data, d.limits.Check(budget.DocumentBytes, len(data))
+}
+
+func parse(path string, data []byte) (*document, error) {
 	var content struct {
 		Components *spec3.Components `json:"components"`
 	}
 	if err := json.Unmarshal(data, &content); err != nil {
-		return nil, fmt.Errorf("OpenAPI document %s: %w", parsed.Path, err)
+		return nil, reach(fmt.Errorf("OpenAPI document %s: %w", path, err))
 	}
 	if content.Components == nil {
 		content.Components = &spec3.Components{}

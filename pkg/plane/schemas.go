@@ -10,11 +10,13 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+	"go.opendefense.cloud/krop/pkg/budget"
 )
 
 // ResourceType is what a plane says of a kind.
 type ResourceType struct {
-	// Schema has its references resolved and its x-kubernetes-* extensions. It is shared: don't change it.
+	// Schema has its references resolved and its x-kubernetes-* extensions. It is shared: don't change it. It is nil for
+	// definitions where the plane publishes no schema of them.
 	Schema     *spec.Schema
 	GVR        schema.GroupVersionResource
 	Namespaced bool
@@ -126,9 +128,19 @@ func (s *Schemas) list(ctx context.Context, gv schema.GroupVersion) (*metav1.API
 	return list, s.discovery.RESTClient().Get().AbsPath("/" + groupVersionPath(gv)).Do(ctx).Into(list)
 }
 
+// definitions is a kind that kcp serves and says nothing of in its OpenAPI. Of any other kind, that means that it is
+// about to come or to go.
+var definitions = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+
+// unpublished stands for the schema of definitions, which nobody needs: templates of them are literal.
+var unpublished = &hashedSchema{hash: "unpublished"}
+
 // schema finds the kind in the plane's OpenAPI v3.
 func (s *Schemas) schema(ctx context.Context, gvk schema.GroupVersionKind) (*hashedSchema, error) {
 	location, ok := s.index[groupVersionPath(gvk.GroupVersion())]
+	if !ok && gvk == definitions {
+		return unpublished, nil
+	}
 	if !ok {
 		return nil, &UnknownKindError{GVK: gvk, Target: s.target}
 	}
@@ -150,6 +162,9 @@ func (s *Schemas) schema(ctx context.Context, gvk schema.GroupVersionKind) (*has
 	if err != nil {
 		return nil, fmt.Errorf("schema of %s: %w", gvk, err)
 	}
+	if err := s.documents.limits.Check(budget.KindFields, found.fields); err != nil {
+		return nil, err
+	}
 	s.documents.add(location, gvk, found)
 	return found, nil
 }
@@ -159,9 +174,9 @@ func (s *Schemas) document(ctx context.Context, location string) (*document, err
 	if doc, ok := s.parsed[location]; ok {
 		return doc, nil
 	}
-	doc, err := readDocument(ctx, s.discovery.RESTClient(), location)
+	doc, err := s.documents.read(ctx, s.discovery.RESTClient(), location)
 	if err != nil {
-		return nil, reach(err)
+		return nil, err
 	}
 	s.parsed[location] = doc
 	return doc, nil

@@ -3,8 +3,10 @@ package plane
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
+	"github.com/kcp-dev/logicalcluster/v3"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,13 +18,14 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"go.opendefense.cloud/krop/pkg/budget"
 )
 
 const (
-	// maxInFlight bounds the calls that one plane gets from krop at once. It is above the fan-out of a
-	// single request (compose), so that two instances of a workspace don't wait for each other, and
-	// below the 100 streams that an API server allows on one HTTP/2 connection.
-	maxInFlight = 64
+	// turnPatience is how long a call waits for its turn at most. Its plane is slow then, or very busy: whoever
+	// has called holds a place of the server, which somebody with another plane could use.
+	turnPatience = 5 * time.Second
 	// callTimeout bounds one call, retries that its server asks for included. kcp gives a request
 	// 60 seconds as a whole, and composing one takes several calls, one after the other.
 	callTimeout = 15 * time.Second
@@ -32,12 +35,15 @@ const (
 type server struct {
 	client    dynamic.Interface
 	discovery rest.Interface
-	slots     chan struct{}
+	limits    budget.Limits
+	turns     *budget.Turns // of all consumers that use the plane
+	consumer  logicalcluster.Name
 }
 
 var _ Plane = &server{}
 
-func newServer(a address) (*server, error) {
+// newServer makes a plane of which one consumer may have so many calls in flight.
+func newServer(a address, limits budget.Limits, perConsumer int) (*server, error) {
 	client, err := dynamic.NewForConfigAndClient(a.at(), a.client)
 	if err != nil {
 		return nil, fmt.Errorf("client for %s: %w", a.base, err)
@@ -46,7 +52,17 @@ func newServer(a address) (*server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client for %s: %w", a.base, err)
 	}
-	return &server{client: client, discovery: discovery.RESTClient(), slots: make(chan struct{}, maxInFlight)}, nil
+	return &server{
+		client: client, discovery: discovery.RESTClient(),
+		limits: limits, turns: budget.NewTurns(limits.Of(budget.CallsPerPlane), perConsumer, math.MaxInt),
+	}, nil
+}
+
+// servedTo is the plane for one consumer. All of them share its turns.
+func (s *server) servedTo(consumer logicalcluster.Name) *server {
+	own := *s
+	own.consumer = consumer
+	return &own
 }
 
 // Get implements Plane.
@@ -110,13 +126,22 @@ func (s *server) call(ctx context.Context, do func(context.Context) (*unstructur
 func (s *server) within(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	select {
-	case s.slots <- struct{}{}:
-		defer func() { <-s.slots }()
-	case <-ctx.Done():
-		return reach(ctx.Err())
+	leave, err := s.turn(ctx)
+	if err != nil {
+		return reach(err)
 	}
+	defer leave()
 	return reach(do(ctx))
+}
+
+func (s *server) turn(ctx context.Context) (leave func(), err error) {
+	waiting, cancel := context.WithTimeout(ctx, turnPatience)
+	defer cancel()
+	leave, err = s.turns.Enter(waiting, s.consumer.String())
+	if err != nil && ctx.Err() == nil {
+		return nil, s.limits.Exceeded(budget.CallsPerPlane, fmt.Sprintf("this one has waited for %s", turnPatience))
+	}
+	return leave, err
 }
 
 func (s *server) resource(object Object) dynamic.ResourceInterface {

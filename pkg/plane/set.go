@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/lru"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+	"go.opendefense.cloud/krop/pkg/budget"
 )
 
 // maxPlanes is how many planes keep their client between requests. A client is cheap to make anew
@@ -36,6 +37,8 @@ type Config struct {
 	VirtualWorkspaces *url.URL
 	// Endpoints locates the exports' virtual workspaces.
 	Endpoints Endpoints
+	// Limits bound what consumers may ask of a plane, and how much is read of one.
+	Limits budget.Limits
 }
 
 // Set is all planes that krop can reach. Safe for concurrent use.
@@ -45,6 +48,7 @@ type Set struct {
 	override  *url.URL
 	endpoints Endpoints
 
+	limits    budget.Limits
 	servers   *lru.Cache // base URL -> *server
 	documents *documents
 }
@@ -68,8 +72,9 @@ func New(config Config) (*Set, error) {
 		kcp:       kcp,
 		override:  config.VirtualWorkspaces,
 		endpoints: config.Endpoints,
+		limits:    config.Limits,
 		servers:   lru.New(maxPlanes),
-		documents: newDocuments(),
+		documents: newDocuments(config.Limits),
 	}
 	if config.Host == nil {
 		return set, nil
@@ -87,14 +92,18 @@ func (s *Set) For(ctx context.Context, target v1alpha1.Target, export v1alpha1.E
 		return nil, err
 	}
 	if cached, ok := s.servers.Get(address.base); ok {
-		return cached.(*server), nil
+		return cached.(*server).servedTo(consumer), nil
 	}
-	made, err := newServer(address)
+	perConsumer := s.limits.Of(budget.CallsPerConsumer)
+	if target == v1alpha1.TargetConsumer {
+		perConsumer = s.limits.Of(budget.CallsPerPlane) // nobody else uses it
+	}
+	made, err := newServer(address, s.limits, perConsumer)
 	if err != nil {
 		return nil, err
 	}
 	s.servers.Add(address.base, made)
-	return made, nil
+	return made.servedTo(consumer), nil
 }
 
 // address is where a plane is, and who krop is there.

@@ -116,6 +116,20 @@ func (c *Catalog) ExportsOf(cluster logicalcluster.Name, blueprint string) []v1a
 	return exports
 }
 
+// CountOf is how many exports of a workspace are served or held.
+func (c *Catalog) CountOf(cluster logicalcluster.Name) int {
+	count := 0
+	add := func(key, _ any) bool {
+		if key.(v1alpha1.ExportKey).Cluster == cluster {
+			count++
+		}
+		return true
+	}
+	c.exports.Range(add)
+	c.held.Range(add)
+	return count
+}
+
 // Remove forgets the export.
 func (c *Catalog) Remove(key v1alpha1.ExportKey) {
 	c.exports.Delete(key)

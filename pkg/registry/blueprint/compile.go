@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/kcp-dev/logicalcluster/v3"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -13,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+	"go.opendefense.cloud/krop/pkg/budget"
 	"go.opendefense.cloud/krop/pkg/engine"
 	"go.opendefense.cloud/krop/pkg/engine/kro"
 	"go.opendefense.cloud/krop/pkg/registry"
@@ -25,10 +28,20 @@ type Compiler struct {
 	// Claims derives what consumers will be asked for. Resources that can't be claimed are field
 	// errors, at the place in the blueprint that at says; the error says that it could not be found out.
 	Claims func(ctx context.Context, program *engine.Program, at func(v1alpha1.NodeID) *field.Path) ([]v1alpha1.PermissionClaim, field.ErrorList, error)
+	// Origins says of which exports the kinds are that a program writes. May be nil: then none is of any.
+	Origins func(ctx context.Context, program *engine.Program) (map[v1alpha1.NodeID]v1alpha1.ExportKey, error)
 	// Installation identifies this krop on a host that others may share.
 	Installation string
 	// Limits bound what one blueprint may ask for.
 	Limits kro.Limits
+
+	once  sync.Once
+	queue *turns
+}
+
+func (c *Compiler) turns() *turns {
+	c.once.Do(func() { c.queue = newTurns(c.Limits) })
+	return c.queue
 }
 
 // Compiled is a blueprint that compiles, with what its consumers will be asked for.
@@ -42,11 +55,22 @@ type Compiled struct {
 // Compile compiles a blueprint of the workspace. What is wrong with it comes back as one Invalid
 // Status with all causes, a *refusal; anything else says that it could not be known now.
 func (c *Compiler) Compile(ctx context.Context, workspace logicalcluster.Name, blueprint *v1alpha1.ResourceGraphDefinition) (*Compiled, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(c.Limits.Of(budget.CompileSeconds))*time.Second)
+	defer cancel()
 	schemas, err := c.Schemas(ctx, workspace)
 	if err != nil {
 		return nil, registry.Unavailable(fmt.Sprintf("the kinds that workspace %s serves can't be read", workspace), err)
 	}
+	work, err := c.turns().begin(ctx, workspace)
+	if err != nil {
+		return nil, registry.Refused(err)
+	}
+	defer work.end()
+	schemas = &takingTurns{Schemas: schemas, work: work}
 	program, errs := kro.Compile(blueprint, v1alpha1.ExportKey{Cluster: workspace}, schemas, c.Limits)
+	if work.failed != nil {
+		return nil, registry.Refused(work.failed)
+	}
 	if unknown := notKnown(errs); unknown != nil {
 		return nil, registry.Unavailable("the blueprint can't be compiled now: the kinds that "+unread(blueprint, errs)+" can't be read", unknown)
 	}
@@ -62,6 +86,9 @@ func (c *Compiler) Compile(ctx context.Context, workspace logicalcluster.Name, b
 	}
 	if len(errs) > 0 {
 		return nil, refuse(blueprint.Name, errs, program.Kinds, true)
+	}
+	if err := c.addOrigins(ctx, program); err != nil {
+		return nil, err
 	}
 	return &Compiled{Program: program, Claims: claims}, nil
 }

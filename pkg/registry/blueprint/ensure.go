@@ -76,6 +76,9 @@ func (r *REST) ensureOffered(ctx context.Context, key v1alpha1.InstanceKey, stor
 	if err != nil {
 		return r.compileFailed(ctx, stored, err)
 	}
+	if cycle := r.offering.Catalog.Cycle(compiled.Program); cycle != nil {
+		return r.ensureInLoop(ctx, stored, compiled.Program, cycle)
+	}
 	recorded, err := r.offer(ctx, stored, compiled)
 	if err != nil {
 		r.holdUnserved(stored, err)

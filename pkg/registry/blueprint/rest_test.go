@@ -359,6 +359,7 @@ type setup struct {
 	storeErr   error
 	claimed    []v1alpha1.PermissionClaim
 	claimErrs  func(at func(v1alpha1.NodeID) *field.Path) field.ErrorList
+	origins    func(context.Context, *engine.Program) (map[v1alpha1.NodeID]v1alpha1.ExportKey, error)
 	dryRun     []string
 }
 
@@ -418,6 +419,12 @@ func (s *setup) newMain(t *testing.T, newStore func(*kind.Kind, v1alpha1.ExportK
 					return nil, s.claimErrs(at), nil
 				}
 				return s.claimed, nil, nil
+			},
+			Origins: func(ctx context.Context, program *engine.Program) (map[v1alpha1.NodeID]v1alpha1.ExportKey, error) {
+				if s.origins != nil {
+					return s.origins(ctx, program)
+				}
+				return nil, nil
 			},
 		},
 		Offering: &blueprint.Offering{Catalog: s.catalog, Storage: builder, Publisher: s.publisher, Rights: &rights{}, Loop: s.loop, Consumers: &s.holders},

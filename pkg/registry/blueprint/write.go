@@ -30,6 +30,9 @@ func (w *write) admit(ctx context.Context, object, old *unstructured.Unstructure
 	if err != nil {
 		return apierrors.NewBadRequest(err.Error())
 	}
+	if err := w.checkBounds(object, old); err != nil {
+		return err
+	}
 	w.examined = true
 	compiled, err := w.compile(ctx, blueprint)
 	if err != nil {
@@ -39,6 +42,9 @@ func (w *write) admit(ctx context.Context, object, old *unstructured.Unstructure
 		if err := w.checkCompatible(ctx, old, object, compiled); err != nil {
 			return err
 		}
+	}
+	if err := w.rest.offering.refuseCycle(compiled.Program, placesIn(blueprint)); err != nil {
+		return err
 	}
 	if err := w.rest.offering.Check(ctx, compiled); err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+	"go.opendefense.cloud/krop/pkg/budget"
 	"go.opendefense.cloud/krop/pkg/compose"
 	"go.opendefense.cloud/krop/pkg/engine"
 	"go.opendefense.cloud/krop/pkg/registry"
@@ -24,6 +25,10 @@ type Builder struct {
 	Locks      *registry.Locks
 	// Timeout bounds one write, waiting for its turn included.
 	Timeout time.Duration
+	// Limits bound what an instance may be.
+	Limits budget.Limits
+	// Nesting refuses instances that are nested in others without end.
+	Nesting registry.Nesting
 	// Reads tells the loop what a request is about to read that isn't the instance's own. May be nil.
 	Reads func(key v1alpha1.InstanceKey, uid types.UID, references []engine.Reference)
 	// Composed tells the loop what a request has written. May be nil.
@@ -52,7 +57,7 @@ func (b *Builder) Build(ctx context.Context, program *engine.Program) (*registry
 	main := NewREST(Config{
 		Kind: k, Store: store, Program: program,
 		Composer: b.Composer, Namespaces: b.Namespaces, Locks: b.Locks,
-		Timeout: b.Timeout, Reads: b.Reads, Composed: b.Composed,
+		Timeout: b.Timeout, Limits: b.Limits, Nesting: b.Nesting, Reads: b.Reads, Composed: b.Composed,
 	})
 	return served(program, main), nil
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+	"go.opendefense.cloud/krop/pkg/budget"
 	"go.opendefense.cloud/krop/pkg/compose"
 	"go.opendefense.cloud/krop/pkg/engine"
 	"go.opendefense.cloud/krop/pkg/registry"
@@ -50,6 +51,10 @@ type Config struct {
 	// Timeout bounds one write, from waiting for the instance's lock to writing the last child. It has to
 	// stay below the server's own limit for requests, so that what is wrong is answered rather than cut off.
 	Timeout time.Duration
+	// Limits bound what an instance may be.
+	Limits budget.Limits
+	// Nesting refuses instances that are nested in others without end.
+	Nesting registry.Nesting
 	// Reads tells the loop what a request is about to read that isn't the instance's own. May be nil.
 	Reads func(key v1alpha1.InstanceKey, uid types.UID, references []engine.Reference)
 	// Composed tells the loop what a request has written, so that it carries on from there. May be nil.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apiserver/pkg/warning"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+	"go.opendefense.cloud/krop/pkg/budget"
 	"go.opendefense.cloud/krop/pkg/compose"
 	"go.opendefense.cloud/krop/pkg/engine"
 	"go.opendefense.cloud/krop/pkg/registry"
@@ -25,9 +26,9 @@ type write struct {
 	key     v1alpha1.InstanceKey
 	program *engine.Program
 	dryRun  bool
-	budget  budget
-	unlock  func()
-	leave   func() // the gate; nil unless this is a create
+	deadlines
+	unlock func()
+	leave  func() // the gate; nil unless this is a create
 }
 
 // begin takes the instance's lock. The caller must call end.
@@ -36,14 +37,14 @@ func (r *REST) begin(ctx context.Context, name string, dryRun bool) (*write, err
 	if err != nil {
 		return nil, err
 	}
-	budget := newBudget(time.Now(), r.config.Timeout)
-	waiting, cancel := context.WithDeadline(ctx, budget.lock)
+	until := newDeadlines(time.Now(), r.config.Timeout)
+	waiting, cancel := context.WithDeadline(ctx, until.lock)
 	defer cancel()
 	unlock, err := r.config.Locks.Lock(waiting, key)
 	if err != nil {
 		return nil, apierrors.NewTimeoutError(fmt.Sprintf("another write of %s/%s is still being composed", key.Namespace, key.Name), registry.RetryAfterSeconds)
 	}
-	return &write{rest: r, key: key, program: r.program.Load(), dryRun: dryRun, budget: budget, unlock: unlock}, nil
+	return &write{rest: r, key: key, program: r.program.Load(), dryRun: dryRun, deadlines: until, unlock: unlock}, nil
 }
 
 func (w *write) end() {
@@ -62,7 +63,10 @@ func (w *write) admitNew(ctx context.Context, instance *unstructured.Unstructure
 		}
 		w.leave = leave
 	}
-	ctx, cancel := context.WithDeadline(ctx, w.budget.preflight)
+	if err := w.rest.config.Nesting.AdmitNew(w.program, instance); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithDeadline(ctx, w.deadlines.preflight)
 	defer cancel()
 	if w.key.Namespace != "" {
 		if err := w.rest.config.Namespaces.Check(ctx, w.key.Export, w.key.Cluster, w.key.Namespace); err != nil {
@@ -77,17 +81,23 @@ func (w *write) admitChanged(ctx context.Context, instance, old *unstructured.Un
 	if old.GetDeletionTimestamp() != nil {
 		return nil
 	}
+	if err := w.rest.config.Nesting.Admit(instance); err != nil {
+		return err
+	}
 	return w.admit(ctx, instance, old)
 }
 
 // admit runs preflight and, if it passes, puts finalizer, inventory and status into the object that
 // is about to be stored. Nothing is written anywhere before it has passed.
 func (w *write) admit(ctx context.Context, instance, old *unstructured.Unstructured) error {
-	ctx, cancel := context.WithDeadline(ctx, w.budget.preflight)
+	if err := registry.CheckSize(w.rest.config.Limits, budget.InstanceBytes, instance); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithDeadline(ctx, w.deadlines.preflight)
 	defer cancel()
 	result, err := w.rest.config.Composer.Preflight(ctx, w.request(instance))
 	if err != nil {
-		return err
+		return registry.Refused(err)
 	}
 	addWarnings(ctx, result.Warnings)
 	before := instance.DeepCopy()
@@ -106,7 +116,7 @@ func (w *write) carryOn(ctx context.Context, stored *unstructured.Unstructured) 
 	if w.dryRun {
 		return stored, nil
 	}
-	applying, cancel := context.WithDeadline(ctx, w.budget.apply)
+	applying, cancel := context.WithDeadline(ctx, w.deadlines.apply)
 	defer cancel()
 	result, err := w.rest.config.Composer.Apply(applying, w.announced(stored), w.rest.records)
 	if w.rest.config.Composed != nil {

@@ -41,7 +41,7 @@ func (n *negotiatedSerializer) objectMediaTypes() []runtime.SerializerInfo {
 
 // EncoderForVersion converts before it encodes.
 func (n *negotiatedSerializer) EncoderForVersion(encoder runtime.Encoder, gv runtime.GroupVersioner) runtime.Encoder {
-	return versioning.NewCodec(encoder, nil, n.convertor, apiTypes, apiTypes, apiTypes, gv, nil, "kropNegotiated")
+	return briefEncoder{versioning.NewCodec(encoder, nil, n.convertor, apiTypes, apiTypes, apiTypes, gv, nil, "kropNegotiated")}
 }
 
 // DecoderToVersion prunes, checks and defaults what it has decoded.
@@ -73,6 +73,9 @@ func (d requestDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, i
 		problems = strict.Errors()
 	}
 	if u, ok := object.(*unstructured.Unstructured); ok {
+		if err := checkDepth(u); err != nil {
+			return nil, gvk, err
+		}
 		unknown, err := d.schema.coerce(u, coercion{reportUnknown: d.strict})
 		if err != nil {
 			return nil, gvk, err

@@ -12,11 +12,9 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/handlers"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
-)
 
-// maxRequestBytes bounds a request's body, as in kube-apiserver: etcd takes 1.5 MiB, and JSON patches
-// may be larger than what they make.
-const maxRequestBytes = 3 << 20
+	"go.opendefense.cloud/krop/pkg/budget"
+)
 
 func (k *Kind) buildScopes(*apiextensions.CustomResourceDefinition) error {
 	types, err := k.typeConverter()
@@ -58,7 +56,7 @@ func (k *Kind) baseScope() *handlers.RequestScope {
 		HubGroupVersion:  k.GVK().GroupVersion(),
 		MetaGroupVersion: metav1.SchemeGroupVersion,
 
-		MaxRequestBodyBytes: maxRequestBytes,
+		MaxRequestBodyBytes: int64(budget.RequestBytes.Default),
 	}
 }
 
