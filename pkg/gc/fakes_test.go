@@ -249,6 +249,7 @@ func instance(cluster, name, uid string, rows ...v1alpha1.ComposedResource) *uns
 		list = append(list, map[string]any{
 			"id": row.ID, "target": string(row.Target), "apiVersion": row.APIVersion, "kind": row.Kind,
 			"resource": row.Resource, "namespace": row.Namespace, "name": row.Name, "uid": string(row.UID), "state": "Ready",
+			"deletionPolicy": string(row.DeletionPolicy),
 		})
 	}
 	_ = unstructured.SetNestedSlice(object.Object, list, "status", "composition", "resources")

@@ -20,8 +20,8 @@ var gadgets = v1alpha1.ExportKey{Cluster: "provider2", Name: "gadgets.example.or
 
 const composite = widgets + `
   resources:
-  - {id: first, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: x}}}
-  - {id: gadget, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: y}}}
+  - {id: first, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: one}}}
+  - {id: gadget, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: two}}}
 `
 
 // nest says that the gadgets of composite are of their export.
