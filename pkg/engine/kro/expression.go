@@ -73,6 +73,13 @@ func isMissing(err error) bool {
 	return slices.ContainsFunc(missing, func(words string) bool { return strings.Contains(err.Error(), words) })
 }
 
+// ofNull are the words by which CEL says, among other things, that it can't do with null what was asked.
+var ofNull = []string{"types.Null", "no such overload"}
+
+func mayBeOfNull(err error) bool {
+	return slices.ContainsFunc(ofNull, func(words string) bool { return strings.Contains(err.Error(), words) })
+}
+
 // scope resolves the names in an expression: the instance, observed resources, and what is local to
 // the expression.
 type scope struct {

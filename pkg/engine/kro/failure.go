@@ -19,10 +19,13 @@ func (p *pass) failed(id v1alpha1.NodeID, e *expression, err error) error {
 // failure is the error of an expression that didn't evaluate: *engine.Waiting if what it lacks is
 // for somebody to provide, *engine.ExpressionError if the instance lacks it, or if nothing is lacking.
 func (p *pass) failure(id v1alpha1.NodeID, e *expression, scope *scope, err error) error {
+	gaps := p.gaps(e, scope, p.graph.nodes[id])
 	if !isMissing(err) {
+		if null := p.awaitedNull(gaps, err); null != nil {
+			return p.lacking(id, e, null)
+		}
 		return p.failed(id, e, err)
 	}
-	gaps := p.gaps(e, scope, p.graph.nodes[id])
 	for _, named := range []bool{true, false} {
 		for _, gap := range gaps {
 			if !named || namesKey(err, gap.key) {
@@ -36,6 +39,20 @@ func (p *pass) failure(id v1alpha1.NodeID, e *expression, scope *scope, err erro
 		}
 	}
 	return p.failed(id, e, err)
+}
+
+// awaitedNull is a value of another resource that is null, if that can be why the expression failed: null is for
+// somebody to replace, as what is missing is.
+func (p *pass) awaitedNull(gaps []*gap, err error) *gap {
+	if !mayBeOfNull(err) {
+		return nil
+	}
+	for _, gap := range gaps {
+		if gap.null && p.graph.nodes[v1alpha1.NodeID(gap.path.root)] != nil {
+			return gap
+		}
+	}
+	return nil
 }
 
 // namesKey says whether CEL's error is about this key. It tells apart the chain that failed from one
@@ -125,16 +142,20 @@ func (p *pass) lacking(id v1alpha1.NodeID, e *expression, gap *gap) error {
 
 // unready is the error of a readyWhen that didn't evaluate on the object.
 func (p *pass) unready(n *node, condition *expression, object *unstructured.Unstructured, err error) error {
-	if !isMissing(err) {
-		return p.failed(n.id, condition, err)
-	}
 	if object == nil { // it is of the list as a whole
 		return p.failure(n.id, condition, &scope{pass: p}, err)
 	}
 	for _, chain := range condition.paths() {
-		if gap := chain.missingIn(object.Object); gap != nil && namesKey(err, gap.key) {
+		gap := chain.missingIn(object.Object)
+		if gap == nil {
+			continue
+		}
+		if isMissing(err) && namesKey(err, gap.key) || gap.null && mayBeOfNull(err) {
 			return &engine.Waiting{Node: n.id, Path: gap.path.String(), Expression: condition.source, Schemaless: gap.schemaless(n.schema)}
 		}
+	}
+	if !isMissing(err) {
+		return p.failed(n.id, condition, err)
 	}
 	return &engine.Waiting{Node: n.id, Expression: condition.source, ReadyWhen: true}
 }

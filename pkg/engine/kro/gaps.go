@@ -15,6 +15,8 @@ type gap struct {
 	key string
 	// at is the number of steps before it.
 	at int
+	// null is set if it is there, but null: that is how some API servers write what has no value yet.
+	null bool
 }
 
 // missingIn is the first place where the chain breaks off in the value, nil if it doesn't.
@@ -28,7 +30,7 @@ func (p path) missingFrom(value any, from int) *gap {
 		}
 		next, ok := s.in(value)
 		if !ok {
-			return &gap{path: p, key: s.name(), at: i}
+			return &gap{path: p, key: s.name(), at: i, null: s.isNull(value)}
 		}
 		value = next
 	}
@@ -75,6 +77,12 @@ func (s step) in(value any) (any, bool) {
 	default:
 		return nil, value != nil
 	}
+}
+
+func (s step) isNull(container any) bool {
+	object, _ := container.(map[string]any)
+	value, found := object[s.field]
+	return found && value == nil
 }
 
 // schemaless says whether what is missing isn't declared by the schema: nobody has checked that it

@@ -55,6 +55,12 @@ type reservation struct {
 
 func (r reservation) keeps(key string) bool { return Reserved(key) && !r.allowed.Has(key) }
 
+// forAnnotations is the reservation of annotations. The consumer's cluster is a label of children; as an annotation of
+// the same name it is for expressions only, and never stored.
+func (r reservation) forAnnotations() reservation {
+	return reservation{allowed: r.allowed.Difference(sets.New(v1alpha1.AnnotationConsumerCluster))}
+}
+
 // apply makes object's reserved metadata that of old, which is nil on create.
 func (r reservation) apply(ctx context.Context, object, old metav1.Object) {
 	if !isInternal(ctx) {
@@ -67,7 +73,7 @@ func (r reservation) apply(ctx context.Context, object, old metav1.Object) {
 			object.SetLabels(kept)
 			warnReserved(ctx, "labels", changed)
 		}
-		if kept, changed := r.keepValues(object.GetAnnotations(), annotations); len(changed) > 0 {
+		if kept, changed := r.forAnnotations().keepValues(object.GetAnnotations(), annotations); len(changed) > 0 {
 			object.SetAnnotations(kept)
 			warnReserved(ctx, "annotations", changed)
 		}

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
@@ -38,6 +39,16 @@ func TestUsersCannotSetReservedMetadataOnCreate(t *testing.T) {
 	if len(seen.texts) != 3 || !strings.Contains(seen.texts[2], v1alpha1.Finalizer) {
 		t.Errorf("warnings %q", seen.texts)
 	}
+}
+
+func TestConsumerClusterIsNoAnnotationEvenWhereChildrenMayBeMarkedWithIt(t *testing.T) {
+	reserved := reservation{allowed: sets.New(v1alpha1.LabelConsumerCluster)}
+	object := &unstructured.Unstructured{}
+	mark := map[string]string{v1alpha1.LabelConsumerCluster: "two"}
+	object.SetLabels(mark)
+	object.SetAnnotations(mark)
+	reserved.apply(t.Context(), object, nil)
+	expectMetadata(t, object, mark, nil, nil)
 }
 
 func TestUsersCannotAddChangeOrRemoveReservedMetadata(t *testing.T) {
