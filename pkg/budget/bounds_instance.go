@@ -9,7 +9,7 @@ var (
 		Why: "about a second of one core, for as much as ten expressions at their limit"})
 	ValueBytes = define(Bound{Name: "maxValue", Fixed: true, Of: "size of what a call or an expression works on", Unit: "bytes", Default: 4 << 20, Answer: Invalid,
 		Why: "more than etcd lets any object have"})
-	PatternStates = define(Bound{Name: "maxPatternStates", Fixed: true, Of: "states of a regular expression", Default: 10_000, Answer: Invalid,
+	PatternStates = define(Bound{Name: "maxPatternStates", Fixed: true, Of: "states of a regular expression, or of those of a schema together", Default: 10_000, Answer: Invalid,
 		Why: "each is some 200 bytes of memory, and may be a step for every character that is matched"})
 	NodeSeconds = define(Bound{Name: "nodeTime", Fixed: true, Of: "time to evaluate the expressions of one resource", Unit: "seconds", Default: 2, Answer: Invalid,
 		Why: "costs stop them long before; this is for work that they underestimate"})

@@ -20,6 +20,9 @@ func (c *compilation) finishedCRD(from *apiextensionsv1.CustomResourceDefinition
 	root.Description = crd.Spec.Names.Kind + " is composed by krop from the blueprint " + c.name + "."
 	apiextensionsv1.SetDefaults_CustomResourceDefinition(crd)
 	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&crd.Spec)
+	if !c.checkPatterns(root) {
+		return crd
+	}
 	c.validateCRD(crd)
 	// What all kinds have is known to be valid: TestTheDefinitionIsValid.
 	status.Properties["state"] = describedString("One word for how the instance is: IN_PROGRESS, ACTIVE, DELETING or ERROR.")

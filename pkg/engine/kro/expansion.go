@@ -21,6 +21,9 @@ func (c *compilation) checkExpansion() bool {
 	if json.Unmarshal(c.spec.Schema.Types.Raw, &types) != nil {
 		types = nil
 	}
+	if !c.checkWrittenPatterns(fields, types) {
+		return false
+	}
 	e := expansion{types: types, most: c.limits.Of(budget.SchemaFields), sizes: map[string]int{}}
 	if e.size(fields) <= e.most {
 		return true

@@ -10,5 +10,13 @@ type Limits = budget.Limits
 // maxValue bounds, in bytes and in elements, what one call or one expression may give.
 var maxValue = budget.ValueBytes.Default
 
-// tooLarge is the error of what would work on more than maxValue.
-func tooLarge() error { return Limits{}.More(budget.ValueBytes) }
+// manyStates is the price of a regular expression that must not even be made.
+var manyStates = maxValue + 2
+
+// tooLarge is the error of what would cost more than any call may.
+func tooLarge(cost int) error {
+	if cost == manyStates {
+		return Limits{}.More(budget.PatternStates)
+	}
+	return Limits{}.More(budget.ValueBytes)
+}

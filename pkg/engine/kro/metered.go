@@ -65,7 +65,7 @@ func (c *pricedCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	}
 	cost := c.price(args)
 	if cost > maxValue {
-		return types.NewErr("%s: %w", c.Function(), tooLarge())
+		return types.NewErr("%s: %w", c.Function(), tooLarge(cost))
 	}
 	meterOf(frame).spend(1 + cost/bytesPerUnit)
 	return types.LabelErrNode(c.ID(), c.operation(args...))

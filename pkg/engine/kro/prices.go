@@ -7,6 +7,8 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
+
+	"go.opendefense.cloud/krop/pkg/budget"
 )
 
 const (
@@ -95,7 +97,13 @@ func quadratic(args []ref.Val) int {
 
 // matching is the price of a regular expression, each state of which may be a step to be tried at
 // each character of the text.
-func matching(args []ref.Val) int { return bounded(len(text(args, 0))+1, states(text(args, 1))+1) }
+func matching(args []ref.Val) int {
+	size := states(text(args, 1))
+	if size > budget.PatternStates.Default {
+		return manyStates
+	}
+	return bounded(len(text(args, 0))+1, size+1)
+}
 
 func integer(args []ref.Val, i int) int {
 	if i < len(args) {

@@ -31,9 +31,16 @@ type KindNotFoundError struct {
 	GVK    schema.GroupVersionKind
 }
 
-// Error names kind and plane.
+// Error names kind and plane, and what makes the plane serve it.
 func (e *KindNotFoundError) Error() string {
-	return fmt.Sprintf("the %s plane serves no kind %s in %s", e.Target, e.GVK.Kind, e.GVK.GroupVersion())
+	return fmt.Sprintf("the %s plane serves no kind %s in %s: %s", e.Target, e.GVK.Kind, e.GVK.GroupVersion(), kindRemedies[e.Target])
+}
+
+// kindRemedies say how a plane comes to serve a kind. That of consumers is known from the blueprint's workspace.
+var kindRemedies = map[v1alpha1.Target]string{
+	v1alpha1.TargetConsumer: "bind the APIExport that offers it in the blueprint's workspace",
+	v1alpha1.TargetProvider: "bind the APIExport that offers it, or apply its CustomResourceDefinition, in the blueprint's workspace",
+	v1alpha1.TargetHost:     "apply its CustomResourceDefinition there",
 }
 
 // NoPlaneError says that krop was started without the target's plane.

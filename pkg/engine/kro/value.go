@@ -54,7 +54,7 @@ func (u *unfolding) value(value ref.Val) (any, error) {
 
 func (u *unfolding) take(n int) error {
 	if u.left -= n; u.left < 0 {
-		return tooLarge()
+		return tooLarge(maxValue + 1)
 	}
 	return nil
 }
