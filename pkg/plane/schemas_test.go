@@ -160,3 +160,47 @@ func crds(t *testing.T) apiextensionsclient.CustomResourceDefinitionInterface {
 	}
 	return client.ApiextensionsV1().CustomResourceDefinitions()
 }
+
+func TestKindIsKnownByItsHashAndItsDocument(t *testing.T) {
+	set, _, ns := workspaces(t)
+	group := strings.ReplaceAll(ns, "-", "") + ".example.org"
+	gvk := schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Widget"}
+	look := func() (hash, document string) {
+		schemas, err := set.Schemas(t.Context(), v1alpha1.TargetProvider, export)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := schemas.Resolve(t.Context(), gvk); err == nil {
+			hash = got.Hash
+		}
+		return hash, schemas.Document(gvk.GroupVersion())
+	}
+	if hash, document := look(); hash != "" || document != "" {
+		t.Errorf("before there is such a kind: hash %q, document %q", hash, document)
+	}
+	crd := createWidgetKind(t, group)
+	eventually(t, func() bool { hash, document := look(); return hash != "" && document != "" })
+	firstHash, firstDocument := look()
+	if hash, document := look(); hash != firstHash || document != firstDocument {
+		t.Error("looks differ although nothing has changed")
+	}
+	other := crd.DeepCopy()
+	other.ObjectMeta = metav1.ObjectMeta{Name: "others." + group}
+	other.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Plural: "others", Singular: "other", Kind: "Other", ListKind: "OtherList"}
+	if _, err := crds(t).Create(t.Context(), other, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() bool { _, document := look(); return document != firstDocument })
+	if hash, _ := look(); hash != firstHash {
+		t.Error("the kind has another hash although another kind of its group has come")
+	}
+	crd, err := crds(t).Get(t.Context(), crd.Name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	crd.Spec.Versions[0].Schema.OpenAPIV3Schema = widgetSchema("colour")
+	if _, err := crds(t).Update(t.Context(), crd, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() bool { hash, _ := look(); return hash != "" && hash != firstHash })
+}
