@@ -36,16 +36,16 @@ type node struct {
 	dependsOn  []v1alpha1.NodeID
 	namespaced bool
 	collection bool
-	// external nodes are read only: by name, or, if they select, by labels.
-	external, selects bool
-	target            v1alpha1.Target
-	kind              string
-	schema            *spec.Schema
-	view              *view
-	template          *template
-	include           []*expression
-	ready             []*expression
-	dimensions        []dimension
+	// selects is set for a label selector; target and kind for what is only read.
+	selects    bool
+	target     v1alpha1.Target
+	kind       string
+	schema     *spec.Schema
+	view       *view
+	template   *template
+	include    []*expression
+	ready      []*expression
+	dimensions []dimension
 }
 
 // isList says whether other nodes see a list in this one.
@@ -118,7 +118,6 @@ func newNode(from *graph.Node, kindSchema *spec.Schema) (*node, error) {
 		id:         v1alpha1.NodeID(from.Meta.ID),
 		namespaced: from.Meta.Namespaced,
 		collection: from.Meta.Type == graph.NodeTypeCollection,
-		external:   from.Meta.Type == graph.NodeTypeExternal || from.Meta.Type == graph.NodeTypeExternalCollection,
 		selects:    from.Meta.Type == graph.NodeTypeExternalCollection,
 		kind:       from.Template.GetKind(),
 		schema:     kindSchema,
