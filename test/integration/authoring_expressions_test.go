@@ -52,6 +52,25 @@ func TestAuthoringOfExpressions(t *testing.T) {
 			must(t, consumer.has(configMaps, "full", want, "data", field))
 		}
 	})
+	t.Run("metadata of the instance", func(t *testing.T) {
+		must(t, fieldIs(text, string(made.GetUID()), "data", "uid"))
+		must(t, fieldIs(text, "default/spoken", "data", "of"))
+		must(t, fieldIs(text, "unlabelled", "data", "label"))
+		consumer := consumer.with(t)
+		consumer.patch(phrases, "spoken", `{"metadata":{"labels":{"example.org/of-instance":"labelled"}}}`)
+		must(t, consumer.has(configMaps, "spoken", "labelled", "data", "label"))
+		seeded, _, err := unstructured.NestedString(text.Object, "data", "seeded")
+		must(t, err)
+		if len(seeded) != 8 {
+			t.Errorf("what is seeded by the uid is %q", seeded)
+		}
+		must(t, consumer.has(configMaps, "spoken", seeded, "data", "seeded"))
+	})
+	t.Run("bytes", func(t *testing.T) {
+		consumer := consumer.with(t)
+		must(t, fieldIs(consumer.get(configMaps, "spoken-unsealed"), "hello", "data", "text"))
+		must(t, fieldIs(consumer.get(secrets, "spoken-copied"), encoded("hello"), "data", "text"))
+	})
 	t.Run("omit", func(t *testing.T) { omissions(t, consumer.with(t)) })
 	t.Run("instance data is never evaluated", func(t *testing.T) { verbatim(t, provider.with(t), consumer.with(t)) })
 	t.Run("consumer cluster", func(t *testing.T) {
@@ -137,7 +156,7 @@ func omissions(t *testing.T, consumer actor) {
 	consumer.makes(phrases, instance("Phrase", "omits", map[string]any{}))
 	must(t, consumer.has(configMaps, "omits", nil, "data", "omitted"))
 	must(t, consumer.has(configMaps, "omits", nil, "metadata", "annotations", "example.org/pinned"))
-	two := list(map[string]any{"name": "literal"}, map[string]any{"name": "omits", "namespace": namespace})
+	two := list(map[string]any{"name": "literal"}, map[string]any{"name": "omits"})
 	must(t, consumer.has(serviceAccounts, "omits", two, "secrets"))
 
 	consumer.patch(phrases, "omits", `{"spec":{"pin":true}}`)

@@ -16,7 +16,8 @@ func sampleWith(name string, fields map[string]any) *unstructured.Unstructured {
 	return instance("Sample", name, spec)
 }
 
-func list(values ...any) []any { return values }
+// list is never nil, which would be null.
+func list(values ...any) []any { return append([]any{}, values...) }
 
 // TestAuthoringOfMarkers shows each marker by what it makes of an instance, or what it refuses.
 func TestAuthoringOfMarkers(t *testing.T) {

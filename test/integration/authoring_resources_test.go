@@ -36,8 +36,8 @@ func TestAuthoringOfResources(t *testing.T) {
 		consumer := consumer.with(t)
 		base := consumer.get(configMaps, "linked-base")
 		must(t, consumer.has(configMaps, "linked-summary", string(base.GetUID()), "data", "base"))
-		if level, base := row(made, "summary")["wave"], row(made, "base")["wave"]; level != int64(2) || base != nil {
-			t.Errorf("summary is at level %v, base at %v, want 2 and none", level, base)
+		if level, base := row(made, "summary")["wave"], row(made, "base")["wave"]; level != int64(1) || base != nil {
+			t.Errorf("summary is at level %v, base at %v, want 1 and none", level, base)
 		}
 	})
 	t.Run("readyWhen", func(t *testing.T) { gates(t, consumer.with(t)) })
@@ -79,8 +79,12 @@ func inclusions(t *testing.T, consumer actor) {
 	for _, off := range []string{`{"spec":{"switch":false}}`, `{"spec":{"switch":true,"signal":"never"}}`} {
 		consumer.patch(graphs, "switched", off)
 		for _, node := range both {
-			must(t, consumer.stateOf(graphs, "switched", node, "Ignored"))
-			eventually(t, "what is excluded is deleted", func() error { return consumer.missing(configMaps, "switched-"+node) })
+			eventually(t, "what is excluded is deleted", func() error {
+				if err := consumer.missing(configMaps, "switched-"+node); err != nil {
+					return err
+				}
+				return consumer.stateOf(graphs, "switched", node, "Ignored")
+			})
 		}
 		must(t, consumer.has(graphs, "switched", nil, "status", "guarded"))
 		must(t, consumer.stateOf(graphs, "switched", "base", "Ready"))
@@ -95,7 +99,7 @@ func inclusions(t *testing.T, consumer actor) {
 func signals(t *testing.T, consumer actor) {
 	consumer.makes(graphs, instance("Graph", "signs", map[string]any{"signal": "off"}))
 	must(t, consumer.missing(configMaps, "signs-signalled"))
-	must(t, consumer.stateOf(graphs, "signs", "signalled", "Ignored"))
+	eventually(t, "it is excluded", func() error { return consumer.stateOf(graphs, "signs", "signalled", "Ignored") })
 	consumer.patch(graphs, "signs", `{"spec":{"signal":"on"}}`)
 	eventually(t, "it is there when it is signalled", func() error { return consumer.stateOf(graphs, "signs", "signalled", "Ready") })
 	consumer.get(configMaps, "signs-signalled")
@@ -208,9 +212,9 @@ func TestAuthoringOfCollections(t *testing.T) {
 		consumer.get(configMaps, "many-eu-gold")
 		consumer.patch(graphs, "many", `{"spec":{"signal":"none"}}`)
 		for _, node := range []string{"products", "mirrors", "summary"} {
-			must(t, consumer.stateOf(graphs, "many", node, "Ignored"))
+			eventually(t, node+" is excluded", func() error { return consumer.stateOf(graphs, "many", node, "Ignored") })
 		}
-		eventually(t, "all are gone", func() error { return consumer.missing(configMaps, "many-eu-gold") })
+		must(t, consumer.missing(configMaps, "many-eu-gold"))
 	})
 	t.Run("two elements of one name", func(t *testing.T) {
 		twice := instance("Graph", "twice", map[string]any{"regions": list("eu", "eu"), "tiers": list("gold")})

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/yaml"
 
 	"go.opendefense.cloud/krop/test/testbed"
@@ -53,14 +54,26 @@ func theAuthors(t *testing.T) (provider, consumer actor) {
 
 var authorsReady = sync.OnceValue(func() error {
 	ctx := context.Background()
-	if _, err := bed.Kubectl(offers).Run(ctx, "apply", "-f", testdata("authoring")); err != nil {
+	kubectl := bed.Kubectl(offers)
+	if _, err := kubectl.Run(ctx, "apply", "-f", testdata("authoring-rights.yaml")); err != nil {
+		return err
+	}
+	// it takes a moment until rights are known
+	err := wait.PollUntilContextTimeout(ctx, eventPoll, eventTimeout, true, func(ctx context.Context) (bool, error) {
+		_, err := kubectl.Run(ctx, "auth", "can-i", "create", "customresourcedefinitions.apiextensions.k8s.io", "--as=krop")
+		return err == nil, nil
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := kubectl.Run(ctx, "apply", "-f", testdata("authoring")); err != nil {
 		return err
 	}
 	excerpt, err := excerptBlueprint()
 	if err != nil {
 		return err
 	}
-	if _, err := bed.Kubectl(offers).Apply(ctx, excerpt); err != nil {
+	if _, err := kubectl.Apply(ctx, excerpt); err != nil {
 		return err
 	}
 	if err := bed.AddUser(ctx, authoring); err != nil {
@@ -74,8 +87,8 @@ var authorsReady = sync.OnceValue(func() error {
 
 // bindOfferings binds offerings of the authoring group once they are published, accepting what each claims.
 func bindOfferings(ctx context.Context, consumer testbed.User, names ...string) error {
-	wait := append([]string{"wait", "--for=condition=Ready", "--timeout=60s", "rgd"}, names...)
-	if _, err := bed.Kubectl(offers).Run(ctx, wait...); err != nil {
+	published := append([]string{"wait", "--for=condition=Ready", "--timeout=60s", "rgd"}, names...)
+	if _, err := bed.Kubectl(offers).Run(ctx, published...); err != nil {
 		return err
 	}
 	for _, name := range names {
@@ -87,8 +100,8 @@ func bindOfferings(ctx context.Context, consumer testbed.User, names ...string) 
 			return err
 		}
 	}
-	wait = append([]string{"wait", "--for=condition=Ready", "--timeout=60s", "apibinding"}, names...)
-	_, err := bed.Kubectl(consumer).Run(ctx, wait...)
+	bound := append([]string{"wait", "--for=condition=Ready", "--timeout=60s", "apibinding"}, names...)
+	_, err := bed.Kubectl(consumer).Run(ctx, bound...)
 	return err
 }
 
