@@ -13,6 +13,7 @@ import (
 	"github.com/kcp-dev/logicalcluster/v3"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -182,9 +183,18 @@ func denials(t *testing.T, set *plane.Set, p plane.Plane, export v1alpha1.Export
 	if denial, ok := plane.DeniedBy(err); !ok || denial.Resource != secrets.GroupResource() || denial.Verb != "get" {
 		t.Errorf("rejected claim: %+v of %v", denial, err)
 	}
+	// An empty list in its place would be taken for the truth.
+	listed, err := p.List(t.Context(), secrets, "default", labels.Everything(), 10)
+	if denial, ok := plane.DeniedBy(err); !ok || denial.Resource != secrets.GroupResource() || denial.Verb != "list" {
+		t.Errorf("list with a rejected claim: %d objects, %+v of %v", len(listed), denial, err)
+	}
 	other, err := set.For(t.Context(), v1alpha1.TargetConsumer, export, unbound)
 	if err != nil {
 		t.Fatal(err)
+	}
+	listed, err = other.List(t.Context(), configMaps, "", labels.Everything(), 10)
+	if _, ok := plane.DeniedBy(err); !ok {
+		t.Errorf("list without a binding: %d objects, %v", len(listed), err)
 	}
 	_, err = other.Create(t.Context(), configMaps, configMap("default", "c", nil), write)
 	if denial, ok := plane.DeniedBy(err); !ok {
@@ -195,6 +205,10 @@ func denials(t *testing.T, set *plane.Set, p plane.Plane, export v1alpha1.Export
 	_, err = p.Get(t.Context(), plane.Object{GVR: unclaimed, Namespace: "default", Name: "s"})
 	if _, denied := plane.DeniedBy(err); !denied && !plane.IsNotServed(err) {
 		t.Errorf("a kind that isn't claimed: %v, want a denial or not served", err)
+	}
+	listed, err = p.List(t.Context(), unclaimed, "", labels.Everything(), 10)
+	if _, denied := plane.DeniedBy(err); !denied && !plane.IsNotServed(err) {
+		t.Errorf("list of a kind that isn't claimed: %d objects, %v", len(listed), err)
 	}
 }
 
