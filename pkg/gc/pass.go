@@ -53,7 +53,7 @@ func (l *Loop) takeUp(ctx context.Context, key v1alpha1.InstanceKey) {
 		return
 	}
 	defer unlock()
-	if l.isEcho(why) {
+	if l.isEcho(key, why) {
 		observe(resultEcho, began)
 		return
 	}
@@ -71,12 +71,12 @@ func lock(ctx context.Context, instances Instances, key v1alpha1.InstanceKey) (u
 }
 
 // isEcho says whether everything that made an instance due was taken into account meanwhile.
-func (l *Loop) isEcho(why reason) bool {
+func (l *Loop) isEcho(key v1alpha1.InstanceKey, why reason) bool {
 	if why.forced {
 		return false
 	}
 	for _, change := range why.changes {
-		if !l.seen.covers(change) {
+		if !l.seen.covers(key, change) {
 			return false
 		}
 	}
@@ -162,8 +162,8 @@ func (p *pass) compose(ctx context.Context, instance *unstructured.Unstructured)
 	if err := errors.Join(applied.Err, pruned.Err); err != nil {
 		return "", err
 	}
-	p.kind.loop.seen.composed(applied)
-	p.kind.loop.seen.composed(pruned)
+	p.kind.loop.seen.composed(p.key, applied)
+	p.kind.loop.seen.composed(p.key, pruned)
 	if hasDeleting(composition(pruned.Instance)) {
 		return resultWaiting, nil
 	}
@@ -195,7 +195,7 @@ func (p *pass) teardown(ctx context.Context, instance *unstructured.Unstructured
 	}
 	if !done {
 		p.kind.put(torn.Instance)
-		p.kind.loop.seen.add(versionOf(torn.Instance))
+		p.kind.loop.seen.add(p.key, versionOf(torn.Instance))
 		return resultWaiting, torn.Err
 	}
 	if err := p.instances.Finalize(ctx, torn.Instance); err != nil {

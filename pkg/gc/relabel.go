@@ -102,8 +102,8 @@ func (l *Loop) relabelOne(ctx context.Context, instances Instances, key v1alpha1
 	if err != nil || before == nil {
 		return err
 	}
-	if l.seen.covers(versionOf(before)) {
-		l.seen.add(versionOf(after))
+	if l.seen.covers(key, versionOf(before)) {
+		l.seen.add(key, versionOf(after))
 	}
 	return nil
 }

@@ -3,16 +3,19 @@ package gc
 import "testing"
 
 func TestOnlyVersionsUpToTheOneTakenIntoAccountAreEchoes(t *testing.T) {
-	s := newSeen()
-	s.add(version{"u", "100"})
-	s.add(version{"u", "99"})
+	s, by := newSeen(), testKey("c", "a")
+	s.add(by, version{"u", "100"})
+	s.add(by, version{"u", "99"})
 	for resourceVersion, echo := range map[string]bool{"9": true, "99": true, "100": true, "101": false, "1000": false, "": false, "x": false} {
-		if got := s.covers(version{"u", resourceVersion}); got != echo {
+		if got := s.covers(by, version{"u", resourceVersion}); got != echo {
 			t.Errorf("version %q: echo is %t, want %t", resourceVersion, got, echo)
 		}
 	}
-	if s.covers(version{"other", "1"}) {
+	if s.covers(by, version{"other", "1"}) {
 		t.Error("an object that nothing is known of counts as seen")
+	}
+	if s.covers(testKey("c", "b"), version{"u", "100"}) {
+		t.Error("what one instance has taken into account counts as seen by another, whose child it may be")
 	}
 }
 

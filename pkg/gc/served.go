@@ -163,7 +163,7 @@ func (s *served) took(result *compose.Result) bool {
 	if missed || result.Err != nil || !s.upToDate(result.Instance) {
 		return false
 	}
-	s.loop.seen.composed(result)
+	s.loop.seen.composed(key, result)
 	return true
 }
 
