@@ -108,10 +108,13 @@ func (k *krop) serveHome(ctx context.Context, home v1alpha1.ExportKey) (*bluepri
 	return k.catalogHome(home, of, store), nil
 }
 
+// compiledFolder is where etcd has what blueprints were compiled against.
+const compiledFolder = "compiled-against"
+
 func (k *krop) catalogHome(home v1alpha1.ExportKey, of *kind.Kind, store *kind.Store) *blueprint.REST {
 	main := blueprint.NewREST(blueprint.Config{
 		Kind: of, Store: store, Export: home, Locks: k.locks,
-		Compiler: k.compiler, Offering: k.offering, Routing: k.routing, Changes: k.kinds,
+		Compiler: k.compiler, Offering: k.offering, Routing: k.routing, Changes: k.kinds, Values: k.storage.Values(compiledFolder),
 	})
 	resource := of.GVR().Resource
 	k.catalog.Set(&registry.Served{

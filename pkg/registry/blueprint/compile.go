@@ -50,6 +50,8 @@ type Compiled struct {
 	Claims  []v1alpha1.PermissionClaim
 	// Outdated is why the blueprint doesn't compile any more; nil if it does. The program is the last that did.
 	Outdated error
+
+	kinds []keptKind // that it was compiled against; nil if it wasn't compiled just now
 }
 
 // Compile compiles a blueprint of the workspace. What is wrong with it comes back as one Invalid
@@ -61,6 +63,40 @@ func (c *Compiler) Compile(ctx context.Context, workspace logicalcluster.Name, b
 	if err != nil {
 		return nil, registry.Unavailable(fmt.Sprintf("the kinds that workspace %s serves can't be read", workspace), err)
 	}
+	noting := &noting{Schemas: schemas, found: map[lookup]kro.Kind{}}
+	program, err := c.program(ctx, workspace, blueprint, noting)
+	if err != nil {
+		return nil, err
+	}
+	claims, errs, err := c.Claims(ctx, program, placesIn(blueprint))
+	if err != nil {
+		return nil, registry.Unavailable(fmt.Sprintf("what workspace %s has bound and exports can't be read", workspace), err)
+	}
+	if len(errs) > 0 {
+		return nil, refuse(blueprint.Name, errs, program.Kinds, true)
+	}
+	if err := c.addOrigins(ctx, program); err != nil {
+		return nil, err
+	}
+	return &Compiled{Program: program, Claims: claims, kinds: noting.noted()}, nil
+}
+
+// Recompile compiles a stored blueprint against kinds as they were, when it was published.
+func (c *Compiler) Recompile(ctx context.Context, workspace logicalcluster.Name, blueprint *v1alpha1.ResourceGraphDefinition, were Schemas) (*Compiled, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(c.Limits.Of(budget.CompileSeconds))*time.Second)
+	defer cancel()
+	program, err := c.program(ctx, workspace, blueprint, were)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.addOrigins(ctx, program); err != nil {
+		return nil, err
+	}
+	return &Compiled{Program: program, Claims: blueprint.Status.PermissionClaims}, nil
+}
+
+// program is the blueprint's, without the origins of kinds.
+func (c *Compiler) program(ctx context.Context, workspace logicalcluster.Name, blueprint *v1alpha1.ResourceGraphDefinition, schemas Schemas) (*engine.Program, error) {
 	work, err := c.turns().begin(ctx, workspace)
 	if err != nil {
 		return nil, registry.Refused(err)
@@ -80,17 +116,7 @@ func (c *Compiler) Compile(ctx context.Context, workspace logicalcluster.Name, b
 	}
 	program.Export.Name, program.Installation = program.CRD.Name, c.Installation
 	program.Kinds = schemas.Kinds()
-	claims, errs, err := c.Claims(ctx, program, placesIn(blueprint))
-	if err != nil {
-		return nil, registry.Unavailable(fmt.Sprintf("what workspace %s has bound and exports can't be read", workspace), err)
-	}
-	if len(errs) > 0 {
-		return nil, refuse(blueprint.Name, errs, program.Kinds, true)
-	}
-	if err := c.addOrigins(ctx, program); err != nil {
-		return nil, err
-	}
-	return &Compiled{Program: program, Claims: claims}, nil
+	return program, nil
 }
 
 // unclaimable is what else is wrong with a blueprint that doesn't compile: resources that no claim can

@@ -28,7 +28,7 @@ func (r *REST) Ensure(ctx context.Context, key v1alpha1.InstanceKey) (exists boo
 	switch {
 	case apierrors.IsNotFound(err):
 		r.refusals.Delete(key)
-		return false, r.offering.Forget(ctx, key.Cluster, key.Name)
+		return false, errors.Join(r.offering.Forget(ctx, key.Cluster, key.Name), r.kept.forget(ctx, key))
 	case err != nil:
 		return true, err
 	case stored.GetDeletionTimestamp() != nil:

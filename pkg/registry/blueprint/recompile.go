@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/klog/v2"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
 	"go.opendefense.cloud/krop/pkg/engine"
@@ -70,10 +71,32 @@ func (r *REST) upToDate(ctx context.Context, key v1alpha1.InstanceKey, blueprint
 		return compiled, err
 	}
 	if present = r.served(blueprint); present == nil {
-		return nil, err
+		if present = r.restored(ctx, key, blueprint); present == nil {
+			return nil, err
+		}
 	}
 	present.Outdated = err
 	return present, nil
+}
+
+// restored is the blueprint compiled against the kinds that it was compiled against before krop was started; nil if
+// it can't be: then its instances are out of reach, but known to be there.
+func (r *REST) restored(ctx context.Context, key v1alpha1.InstanceKey, blueprint *v1alpha1.ResourceGraphDefinition) *Compiled {
+	hash := engine.SpecHash(blueprint.Spec)
+	if blueprint.Status.ObservedSpecHash != hash {
+		return nil // it was never offered
+	}
+	were, err := r.kept.recall(ctx, key, hash)
+	if err != nil || were == nil {
+		klog.FromContext(ctx).Info("what the blueprint was compiled against last is not known", "cluster", key.Cluster, "blueprint", key.Name, "err", err)
+		return nil
+	}
+	compiled, err := r.compiler.Recompile(ctx, key.Cluster, blueprint, were)
+	if err != nil {
+		klog.FromContext(ctx).Info("the blueprint doesn't compile against what it was compiled against last", "cluster", key.Cluster, "blueprint", key.Name, "err", err)
+		return nil
+	}
+	return compiled
 }
 
 // recovered has all instances looked at of a blueprint that did not compile and does again as it did before: a kind has

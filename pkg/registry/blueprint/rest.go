@@ -38,6 +38,7 @@ type REST struct {
 	offering *Offering
 	routing  Routing
 	changes  Changes
+	kept     *kept
 	refusals sync.Map // v1alpha1.InstanceKey -> *refused: of what is stored and doesn't compile
 }
 
@@ -58,6 +59,8 @@ type Config struct {
 	Offering *Offering
 	Routing  Routing
 	Changes  Changes
+	// Values remembers what blueprints were compiled against.
+	Values Values
 }
 
 // NewREST makes the storage of blueprints.
@@ -72,6 +75,7 @@ func NewREST(config Config) *REST {
 		offering: config.Offering,
 		routing:  config.Routing,
 		changes:  config.Changes,
+		kept:     &kept{values: config.Values},
 	}
 }
 

@@ -355,6 +355,8 @@ type setup struct {
 	routing    *routing
 	kinds      *kinds
 	holders    holders
+	values     *values
+	renew      func() // what was in memory is lost
 	schemasErr error
 	storeErr   error
 	claimed    []v1alpha1.PermissionClaim
@@ -387,7 +389,12 @@ func start(t *testing.T) *setup {
 			Backend: backend, ExportCluster: export.Cluster, Allowed: []string{v1alpha1.AnnotationForceDelete},
 		})
 	}
+	s.values = &values{Values: backend.Values("compiled-against")}
 	s.main = s.newMain(t, newStore)
+	s.renew = func() {
+		s.catalog.Remove(export)
+		s.main = s.newMain(t, newStore)
+	}
 	return s
 }
 
@@ -409,7 +416,7 @@ func (s *setup) newMain(t *testing.T, newStore func(*kind.Kind, v1alpha1.ExportK
 	locks := &registry.Locks{}
 	builder := &instance.Builder{NewStore: newStore, Composer: childless{}, Namespaces: anyNamespace{}, Locks: locks, Timeout: time.Minute}
 	return blueprint.NewREST(blueprint.Config{
-		Kind: of, Store: store, Export: home, Locks: locks, Routing: s.routing, Changes: s.kinds,
+		Kind: of, Store: store, Export: home, Locks: locks, Routing: s.routing, Changes: s.kinds, Values: s.values,
 		Compiler: &blueprint.Compiler{
 			Schemas: func(context.Context, logicalcluster.Name) (blueprint.Schemas, error) {
 				return s.kinds.look(), s.schemasErr

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/warning"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+	"go.opendefense.cloud/krop/pkg/registry"
 )
 
 // write is one request's way through compiling and publishing.
@@ -86,7 +87,9 @@ func (r *REST) offer(ctx context.Context, stored *unstructured.Unstructured, com
 	}
 	identityHash, failure := r.offering.Offer(ctx, compiled, wasPublished(before))
 	status := publishedStatus(compiled, stored.GetGeneration(), identityHash)
-	if failure != nil {
+	if failure == nil {
+		r.kept.keep(ctx, registry.KeyOf(r.export, stored), compiled)
+	} else {
 		status = failedStatus(v1alpha1.ConditionPublished, v1alpha1.ReasonPublishFailed, stored.GetGeneration(), failure)
 	}
 	recorded, err := r.record(ctx, stored, status)
