@@ -32,13 +32,13 @@ func Refused(err error) error {
 	}
 }
 
-// CheckSize refuses an object that is larger than the bound, not counting its status: that is krop's.
+// CheckSize refuses an object that is larger than the bound, not counting what isn't its author's: status, and who owns
+// which field. With these it must still be something that can be stored.
 func CheckSize(limits budget.Limits, bound *budget.Bound, object *unstructured.Unstructured) error {
-	size := 0
-	for name, value := range object.Object {
-		if name != "status" {
-			size += engine.JSONSize(map[string]any{name: value})
-		}
+	all := engine.JSONSize(object.Object)
+	owners, _, _ := unstructured.NestedFieldNoCopy(object.Object, "metadata", "managedFields")
+	if err := limits.Check(bound, all-engine.JSONSize(object.Object["status"])-engine.JSONSize(owners)); err != nil {
+		return Refused(err)
 	}
-	return Refused(limits.Check(bound, size))
+	return Refused(limits.Check(budget.StoredBytes, all))
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"go.opendefense.cloud/krop/test/testbed"
@@ -18,6 +19,29 @@ type size struct {
 	burst      int // instances that are created at once
 	clients    int // that create them
 	idle       int // instances that only exist
+	only       string
+}
+
+// measures are what is measured, in this order.
+var measures = []struct {
+	name    string
+	measure func(*bench, context.Context, size) error
+}{
+	{"plans", (*bench).plans},
+	{"bare", (*bench).bareCreates},
+	{"composed", (*bench).composedCreates},
+	{"events", (*bench).statusEvents},
+	{"bursts", (*bench).bursts},
+	{"neighbours", (*bench).neighbours},
+	{"memory", (*bench).memory},
+}
+
+func names() []string {
+	all := make([]string, 0, len(measures))
+	for _, m := range measures {
+		all = append(all, m.name)
+	}
+	return all
 }
 
 func main() {
@@ -26,6 +50,7 @@ func main() {
 	flag.IntVar(&much.burst, "burst", 200, "instances in the burst")
 	flag.IntVar(&much.clients, "clients", 16, "clients in the burst")
 	flag.IntVar(&much.idle, "instances", 1000, "idle instances at which memory is measured last")
+	flag.StringVar(&much.only, "only", "", "measure one thing: "+strings.Join(names(), ", "))
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -53,8 +78,11 @@ func run(ctx context.Context, much size) (err error) {
 	if err != nil {
 		return err
 	}
-	for _, measure := range []func(context.Context, size) error{b.plans, b.bareCreates, b.composedCreates, b.statusEvents, b.bursts, b.memory} {
-		if err := measure(ctx, much); err != nil {
+	for _, m := range measures {
+		if much.only != "" && much.only != m.name {
+			continue
+		}
+		if err := m.measure(b, ctx, much); err != nil {
 			return err
 		}
 	}

@@ -93,7 +93,7 @@ func report(title string, aim float64, samples ...*sample) {
 			float64(len(s.durations))/s.elapsed.Seconds(), round(s.each(s.krop)), round(s.each(s.kcp)))
 	}
 	table.Flush()
-	if len(samples) == 2 {
+	if len(samples) == 2 && aim > 0 {
 		fmt.Printf("ratio of p50: %.2f (aim: at most %.1f)\n", float64(samples[0].percentile(50))/float64(samples[1].percentile(50)), aim)
 	}
 }
