@@ -7,13 +7,14 @@ import (
 
 	"github.com/kcp-dev/logicalcluster/v3"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/warning"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
-	"go.opendefense.cloud/krop/pkg/engine"
 	"go.opendefense.cloud/krop/pkg/engine/compat"
 	"go.opendefense.cloud/krop/pkg/engine/kro"
 	"go.opendefense.cloud/krop/pkg/registry"
@@ -29,12 +30,15 @@ type Consumers interface {
 // fields from, and clients that write or read them. While nobody has bound the export there is neither, so an author
 // is free to try things out; from the first binding on somebody relies on the schema, whether or not an instance is
 // stored at the moment. kro refuses always, and allows the same edits by the same annotation.
-func (w *write) checkCompatible(ctx context.Context, old, object *unstructured.Unstructured, compiled *Compiled) error {
+func (w *write) checkCompatible(ctx context.Context, old, object *unstructured.Unstructured, edited map[string]*apiextensionsv1.JSONSchemaProps) error {
 	before, err := decode(old)
-	if err != nil || before.Spec.Schema == nil || engine.SpecHash(before.Spec) == compiled.Program.SpecHash {
+	if err != nil || before.Spec.Schema == nil {
 		return nil // what can't be read can't be compared
 	}
-	breaks := w.rest.breaks(before, compiled.Program)
+	if equality.Semantic.DeepEqual(old.Object["spec"], object.Object["spec"]) {
+		return nil // types of status may differ all the same, since kinds have changed: that is no edit
+	}
+	breaks := breaksOf(w.rest.publishedFields(before), edited)
 	if len(breaks) == 0 {
 		return nil
 	}
@@ -50,10 +54,9 @@ func (w *write) checkCompatible(ctx context.Context, old, object *unstructured.U
 		fmt.Sprintf("the edit breaks what consumers have (%s): leave these fields as they are and add others, or set this annotation to %q", use, "true"))))
 }
 
-// breaks are the breaking changes of the kind, by the field of the blueprint that they are in.
-func (r *REST) breaks(before *v1alpha1.ResourceGraphDefinition, program *engine.Program) field.ErrorList {
+// breaksOf are the breaking changes of the kind, by the field of the blueprint that they are in.
+func breaksOf(was, is map[string]*apiextensionsv1.JSONSchemaProps) field.ErrorList {
 	var breaks field.ErrorList
-	was, is := r.publishedFields(before), fieldsOf(program.CRD)
 	for _, part := range []string{"spec", "status"} {
 		if was[part] != nil && is[part] != nil {
 			breaks = append(breaks, compat.Breaking(was[part], is[part], field.NewPath("spec", "schema", part))...)
@@ -62,13 +65,28 @@ func (r *REST) breaks(before *v1alpha1.ResourceGraphDefinition, program *engine.
 	return breaks
 }
 
+// alsoBreaks adds to what is wrong with a blueprint that doesn't compile what it would break of its spec if it did, so
+// that an author learns of everything at once.
+func (w *write) alsoBreaks(ctx context.Context, old, object *unstructured.Unstructured, blueprint *v1alpha1.ResourceGraphDefinition, refusal error) error {
+	err := w.checkCompatible(ctx, old, object, w.rest.writtenFields(blueprint))
+	if !apierrors.IsInvalid(err) {
+		return refusal
+	}
+	return merged(blueprint.Name, causesOf(refusal), causesOf(err))
+}
+
 // publishedFields is what consumers know of the kind by now. Of a blueprint that isn't served, since it doesn't compile any
-// more, that is what its author has written of the spec.
+// more, that is what its author has written.
 func (r *REST) publishedFields(before *v1alpha1.ResourceGraphDefinition) map[string]*apiextensionsv1.JSONSchemaProps {
 	if served, ok := r.offering.Catalog.Lookup(exportKey(before)); ok && served.Blueprint() == before.Name {
 		return fieldsOf(served.Program.CRD)
 	}
-	return map[string]*apiextensionsv1.JSONSchemaProps{"spec": kro.SpecSchema(before, r.compiler.Limits)}
+	return r.writtenFields(before)
+}
+
+// writtenFields are those that the author has written, without status: what that is made of are kinds.
+func (r *REST) writtenFields(blueprint *v1alpha1.ResourceGraphDefinition) map[string]*apiextensionsv1.JSONSchemaProps {
+	return map[string]*apiextensionsv1.JSONSchemaProps{"spec": kro.SpecSchema(blueprint, r.compiler.Limits)}
 }
 
 // fieldsOf are the author's fields of a kind: its spec, and its status without what all kinds have.

@@ -2,6 +2,7 @@ package blueprint_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -95,6 +96,22 @@ func TestBreakingEditIsAllowedWhereNobodyReliesOnTheSchemaOrTheAuthorSaysSo(t *t
 				t.Errorf("warned of %q", warned)
 			}
 		})
+	}
+}
+
+func TestBreakingEditThatDoesNotCompileIsRefusedForBoth(t *testing.T) {
+	s := start(t)
+	s.create(t, sized)
+	s.holders.clusters = []logicalcluster.Name{"consumer1"}
+	_, err := s.edit(t, false, "size: string", "size: integer")
+	var fields []string
+	for _, cause := range causes(err) {
+		fields = append(fields, cause.Field)
+	}
+	for _, want := range []string{"spec.resources[0].template.data.size", "spec.schema.spec.size"} {
+		if !slices.Contains(fields, want) {
+			t.Errorf("refused for %v, want %s among them", fields, want)
+		}
 	}
 }
 

@@ -36,11 +36,14 @@ func (w *write) admit(ctx context.Context, object, old *unstructured.Unstructure
 	}
 	w.examined = true
 	compiled, err := w.compile(ctx, blueprint)
+	if apierrors.IsInvalid(err) && old != nil {
+		return w.alsoBreaks(ctx, old, object, blueprint, err)
+	}
 	if err != nil {
 		return err
 	}
 	if old != nil {
-		if err := w.checkCompatible(ctx, old, object, compiled); err != nil {
+		if err := w.checkCompatible(ctx, old, object, fieldsOf(compiled.Program.CRD)); err != nil {
 			return err
 		}
 	}
