@@ -97,6 +97,18 @@ func TestWhatAnInstanceReadsByNameIsFollowed(t *testing.T) {
 	isUntouched(t, consumer.get(configMaps, "follows"))
 }
 
+func TestWhatIsReadOnTheHostIsFollowed(t *testing.T) {
+	_, consumer, _ := theReaders(t)
+	host := as(t, testbed.Host)
+	consumer.makes(readers, instance("Reader", "hosted", map[string]any{"settings": "none", "image": "hosted"}))
+	must(t, consumer.missing(configMaps, "hosted-imaged"))
+	host.writes(configMaps, "ConfigMap", "hosted", nil, map[string]any{"digest": "d1"})
+	consumer.awaitsField(configMaps, "hosted-imaged", "d1", "data", "image")
+	host.patch(configMaps, "hosted", `{"data":{"digest":"d2"}}`)
+	consumer.awaitsField(configMaps, "hosted-imaged", "d2", "data", "image")
+	isUntouched(t, host.get(configMaps, "hosted"))
+}
+
 // isUntouched checks that krop has left no trace on an object.
 func isUntouched(t *testing.T, object *unstructured.Unstructured) {
 	t.Helper()
