@@ -9,9 +9,15 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	apiextensionshelpers "k8s.io/apiextensions-apiserver/pkg/apihelpers"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 
@@ -87,5 +93,24 @@ func TestWatchOfTheHostLeavesOutOtherProviders(t *testing.T) {
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestKindThatWasDefinedAMomentAgoResolves: once a definition is established, everybody takes the kind for served.
+func TestKindThatWasDefinedAMomentAgoResolves(t *testing.T) {
+	set, _, _ := workspaces(t)
+	name := createWidgetKind(t, "moment.example.org").Name
+	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		crd, err := crds(t).Get(ctx, name, metav1.GetOptions{})
+		return err == nil && apiextensionshelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established), err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gvk := schema.GroupVersionKind{Group: "moment.example.org", Version: "v1", Kind: "Widget"}
+	for _, target := range []v1alpha1.Target{v1alpha1.TargetHost, v1alpha1.TargetProvider} {
+		if got, err := resolve(t, set, target, gvk); err != nil || got.GVR.Resource != "widgets" {
+			t.Errorf("%s: %+v, %v", target, got, err)
+		}
 	}
 }

@@ -2,7 +2,9 @@ package plane
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -80,7 +82,7 @@ func (s *Schemas) Resolve(ctx context.Context, gvk schema.GroupVersionKind) (*Re
 	if err != nil {
 		return nil, err
 	}
-	resolved, err := s.schema(ctx, gvk)
+	resolved, err := s.described(ctx, gvk)
 	if err != nil {
 		return nil, err
 	}
@@ -134,6 +136,31 @@ var definitions = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version
 
 // unpublished stands for the schema of definitions, which nobody needs: templates of them are literal.
 var unpublished = &hashedSchema{hash: "unpublished"}
+
+// describePatience is how long a kind that is served may lack its description: a kube-apiserver renews that of CRDs
+// every second, kcp sooner.
+const describePatience = 5 * time.Second
+
+// described finds the schema of a kind that discovery has. What was published a moment ago may not be in the
+// plane's OpenAPI yet, although all that kubectl can wait for has come.
+func (s *Schemas) described(ctx context.Context, gvk schema.GroupVersionKind) (*hashedSchema, error) {
+	for began := time.Now(); ; {
+		found, err := s.schema(ctx, gvk)
+		var missing *UnknownKindError
+		if !errors.As(err, &missing) || time.Since(began) > describePatience {
+			return found, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(settlePoll):
+		}
+		delete(s.parsed, s.index[groupVersionPath(gvk.GroupVersion())])
+		if s.index, err = readIndex(ctx, s.discovery.RESTClient()); err != nil {
+			return nil, reach(err)
+		}
+	}
+}
 
 // schema finds the kind in the plane's OpenAPI v3.
 func (s *Schemas) schema(ctx context.Context, gvk schema.GroupVersionKind) (*hashedSchema, error) {
