@@ -32,8 +32,10 @@ const (
 	KropRights = "provider/30-krop-rights.yaml"
 	// ChildKinds are the kinds that krop's user may compose in a provider's workspace.
 	ChildKinds = "provider/40-child-kinds.yaml"
+	// HostRights is what krop needs to see on a host, whatever is composed there.
+	HostRights = "host/10-krop-rights.yaml"
 	// HostKinds are the kinds that krop's user may compose on the host.
-	HostKinds = "host/10-child-kinds.yaml"
+	HostKinds = "host/20-child-kinds.yaml"
 	// Binding brings the blueprint kind into a provider's workspace.
 	Binding = "provider/50-apibinding.yaml"
 )

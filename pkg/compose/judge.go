@@ -146,7 +146,7 @@ func permission(request Request, f finding, denial plane.Denial) string {
 		return fmt.Sprintf("%s: accept the permission claim {group: %q, resource: %s, verbs: [%s]} of the APIExport %s in spec.permissionClaims of the APIBinding",
 			what, denial.Resource.Group, denial.Resource.Resource, claimedVerbs(f.node), request.Program.Export.Name)
 	case v1alpha1.TargetHost:
-		return what + ": grant it to the user of the host's kubeconfig"
+		return what + ": grant it to krop's user on the host, as manifests/host does for Secrets"
 	default:
 		return what + ": grant it to krop's user in the provider's workspace"
 	}

@@ -20,6 +20,8 @@ type Bed struct {
 	KCP *Server
 	// Krop is krop serve; nil without krop.
 	Krop *Server
+	// Host is the host cluster's kube-apiserver; nil without a host.
+	Host *Server
 
 	options Options
 	layout  layout

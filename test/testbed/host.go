@@ -4,7 +4,9 @@ import (
 	"context"
 	"embed"
 	"fmt"
+	"path/filepath"
 
+	"go.opendefense.cloud/krop/manifests"
 	"go.opendefense.cloud/krop/test/testbed/pki"
 )
 
@@ -25,17 +27,23 @@ func (b *Bed) startHost(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	server, err := b.newServer("kube-apiserver", hostBinary, b.ports.host, args)
-	if err != nil {
+	if b.Host, err = b.newServer("kube-apiserver", hostBinary, b.ports.host, args); err != nil {
 		return err
 	}
-	if err := b.startServer(ctx, server); err != nil {
+	if err := b.startServer(ctx, b.Host); err != nil {
 		return err
 	}
 	if b.options.WithoutKrop {
 		return nil
 	}
-	return b.applySetup(ctx, b.Kubectl(Host), "host-krop.yaml", Host)
+	return b.prepareHost(ctx)
+}
+
+// prepareHost applies manifests/host as the host's operator does: krop's user there has these rights and no others.
+func (b *Bed) prepareHost(ctx context.Context) error {
+	b.say("preparing the host with %s", manifests.HostFolder)
+	_, err := b.Kubectl(Host).Run(ctx, "apply", "-f", filepath.Join(b.options.Checkout, manifests.HostFolder))
+	return err
 }
 
 // hostArgs are the flags of the kube-apiserver. The ServiceAccount admission plugin is off since it needs a

@@ -80,7 +80,7 @@ func TestLackingRightsAreNamedWithPlaneAndManifest(t *testing.T) {
 	if len(refusal.Denied) != 2 || len(refusal.Denied[v1alpha1.TargetHost]) != 1 || len(refusal.Denied[v1alpha1.TargetProvider][0].Verbs) != len(plane.ComposeVerbs) {
 		t.Errorf("denied: %+v", refusal.Denied)
 	}
-	for _, part := range []string{"get, list, watch secrets on the host", "manifests/host/10-child-kinds.yaml", "create, update, patch, delete secrets in the workspace provider1", "manifests/provider/40-child-kinds.yaml"} {
+	for _, part := range []string{"get, list, watch secrets on the host", "manifests/host/20-child-kinds.yaml", "create, update, patch, delete secrets in the workspace provider1", "manifests/provider/40-child-kinds.yaml"} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("%q lacks %q", err, part)
 		}
