@@ -7,6 +7,7 @@ const (
 	provider  = testbed.Provider
 	consumer  = testbed.Consumer
 	consumer2 = testbed.Consumer2
+	host      = testbed.Host
 )
 
 // files of the example.
@@ -21,6 +22,7 @@ func Chapters() []Chapter {
 		refusals(),
 		everyday(),
 		apart(),
+		onHost(),
 		ending(),
 	}
 }
@@ -91,7 +93,7 @@ func brokenBlueprint() Chapter {
 
 // ending takes everything away.
 func ending() Chapter {
-	return Chapter{Title: "7. The end of it", Steps: []Step{
+	return Chapter{Title: "8. The end of it", Steps: []Step{
 		{
 			Says:     "A blueprint that has instances is not deleted.",
 			As:       provider,

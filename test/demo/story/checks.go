@@ -144,10 +144,15 @@ func condition(as testbed.User, resource schema.GroupVersionResource, name, kind
 	}
 }
 
-// child checks the row of a child in the status of an instance.
+// child checks the row of a child in the status of a database.
 func child(as testbed.User, instance, node, want, waitingFor string) Check {
+	return rowOf(as, Databases, instance, node, want, waitingFor)
+}
+
+// rowOf checks the row of a child in the status of an instance.
+func rowOf(as testbed.User, resource schema.GroupVersionResource, instance, node, want, waitingFor string) Check {
 	return func(ctx context.Context, scene *Scene) error {
-		object, err := scene.get(ctx, as, Databases, instance)
+		object, err := scene.get(ctx, as, resource, instance)
 		if err != nil {
 			return err
 		}

@@ -22,6 +22,9 @@ const namespace = "default"
 var (
 	Databases  = schema.GroupVersionResource{Group: "db.example.org", Version: "v1alpha1", Resource: "databases"}
 	Servers    = schema.GroupVersionResource{Group: "infra.example.org", Version: "v1", Resource: "databaseservers"}
+	Machines   = schema.GroupVersionResource{Group: "cloud.example.org", Version: "v1alpha1", Resource: "machines"}
+	VPCs       = schema.GroupVersionResource{Group: "network.example.org", Version: "v1", Resource: "vpcs"}
+	VMs        = schema.GroupVersionResource{Group: "compute.example.org", Version: "v1", Resource: "vms"}
 	ConfigMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	Secrets    = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 	Blueprints = schema.GroupVersionResource{Group: "krop.opendefense.cloud", Version: "v1alpha1", Resource: "resourcegraphdefinitions"}
@@ -40,7 +43,7 @@ type Scene struct {
 // NewScene is a scene in a test bed. Files are taken from the checkout.
 func NewScene(bed *testbed.Bed, checkout string) (*Scene, error) {
 	scene := &Scene{bed: bed, checkout: checkout, kept: map[string]string{}, clients: map[testbed.User]dynamic.Interface{}}
-	for _, user := range []testbed.User{testbed.Provider, testbed.Consumer, testbed.Consumer2} {
+	for _, user := range []testbed.User{testbed.Provider, testbed.Consumer, testbed.Consumer2, testbed.Host} {
 		config, err := bed.Config(user)
 		if err != nil {
 			return nil, err

@@ -20,6 +20,7 @@ var watched = map[testbed.User][]schema.GroupVersionResource{
 	testbed.Provider:  {Servers, ConfigMaps, Secrets, Blueprints, Exports},
 	testbed.Consumer:  {Databases, ConfigMaps, Secrets},
 	testbed.Consumer2: {Databases, ConfigMaps, Secrets},
+	testbed.Host:      {VMs, ConfigMaps, Secrets},
 }
 
 // state reads everything. A kind that isn't there yet has no objects.

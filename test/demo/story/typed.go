@@ -1,6 +1,9 @@
 package story
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // typed is the command of a step as one would type it.
 func typed(step Step) string {
@@ -15,10 +18,12 @@ func typed(step Step) string {
 	return command
 }
 
-// quoted puts an argument in quotes where a shell needs them. What is kept is typed as $name, which needs none.
+// quoted puts an argument in quotes where a shell needs them. What is kept is typed as $name, outside of quotes.
 func quoted(arg string) string {
 	if !strings.ContainsAny(arg, " \t\n'\"{}[]()*?;&|<>`\\") {
 		return arg
 	}
-	return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+	return "'" + keptName.ReplaceAllString(strings.ReplaceAll(arg, "'", `'\''`), "'$0'") + "'"
 }
+
+var keptName = regexp.MustCompile(`\$[a-z][a-z0-9]*`)
