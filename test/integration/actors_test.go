@@ -192,14 +192,18 @@ const (
 // eventually waits until a check passes.
 func eventually(t *testing.T, what string, check func() error) {
 	t.Helper()
-	deadline := time.Now().Add(eventTimeout)
+	if err := within(eventTimeout, check); err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// within is nil once a check passes, or what it says when the time is up.
+func within(patience time.Duration, check func() error) error {
+	deadline := time.Now().Add(patience)
 	for {
 		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: %v", what, err)
+		if err == nil || time.Now().After(deadline) {
+			return err
 		}
 		time.Sleep(eventPoll)
 	}
