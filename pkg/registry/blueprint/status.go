@@ -5,6 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+	"go.opendefense.cloud/krop/pkg/budget"
 )
 
 // compiledStatus is the status of a blueprint that has compiled and isn't published yet.
@@ -51,7 +52,7 @@ func publishedStatus(compiled *Compiled, generation int64, identityHash string) 
 func failedStatus(conditionType, reason string, generation int64, cause error) func(*v1alpha1.ResourceGraphDefinitionStatus) {
 	return func(status *v1alpha1.ResourceGraphDefinitionStatus) {
 		status.ObservedGeneration = generation
-		set(status, generation, condition(conditionType, metav1.ConditionFalse, reason, cause.Error()))
+		set(status, generation, condition(conditionType, metav1.ConditionFalse, reason, budget.Cut(cause.Error(), 1)))
 		summarize(status, generation)
 	}
 }

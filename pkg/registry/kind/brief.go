@@ -1,9 +1,7 @@
 package kind
 
 import (
-	"fmt"
 	"io"
-	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -32,29 +30,16 @@ func brief(status *metav1.Status) *metav1.Status {
 		return status
 	}
 	out := status.DeepCopy()
-	out.Message = cut(out.Message, causes*budget.MessageBytes.Default/maxListed)
+	out.Message = budget.Cut(out.Message, min(max(1, causes), maxListed))
 	if causes == 0 {
 		return out
 	}
 	out.Details.Causes = out.Details.Causes[:min(causes, budget.Causes.Default)]
 	for i := range out.Details.Causes {
-		out.Details.Causes[i].Message = cut(out.Details.Causes[i].Message, 0)
+		out.Details.Causes[i].Message = budget.Cut(out.Details.Causes[i].Message, 1)
 	}
 	return out
 }
 
 // maxListed is how many causes at their longest a message has room for, which repeats them all.
 const maxListed = 4
-
-// cut is at most a message's size, or more if that is given: never within a character.
-func cut(message string, more int) string {
-	end := max(budget.MessageBytes.Default, min(more, maxListed*budget.MessageBytes.Default))
-	if len(message) <= end {
-		return message
-	}
-	whole := len(message)
-	for end > 0 && !utf8.RuneStart(message[end]) {
-		end--
-	}
-	return fmt.Sprintf("%s… (%d of %d bytes)", message[:end], end, whole)
-}
