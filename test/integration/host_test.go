@@ -163,7 +163,7 @@ func TestBlueprintIsRefusedWhereKropMayNotComposeOnTheHost(t *testing.T) {
 	if !apierrors.IsForbidden(err) {
 		t.Fatalf("the answer is %v, want 403", err)
 	}
-	for _, word := range []string{"clusterroles.rbac.authorization.k8s.io", "create", "on the host", "manifests/host/10-child-kinds.yaml"} {
+	for _, word := range []string{"clusterroles.rbac.authorization.k8s.io", "create", "on the host", "manifests/host/20-child-kinds.yaml"} {
 		if !strings.Contains(err.Error(), word) {
 			t.Errorf("the answer lacks %q: %v", word, err)
 		}
