@@ -145,9 +145,11 @@ func TestBodiesAreBounded(t *testing.T) {
 		code              int32
 		bound             *budget.Bound
 	}{
-		"3 MiB and more": {"application/json", widget + `"` + strings.Repeat("x", 3<<20) + `"}}`, http.StatusRequestEntityTooLarge, budget.RequestBytes},
-		"nested JSON":    {"application/json", widget + strings.Repeat(`{"a":`, levels) + "1" + strings.Repeat("}", levels+2), http.StatusUnprocessableEntity, budget.Depth},
-		"nested lists":   {"application/json", widget + strings.Repeat(`[`, levels) + strings.Repeat("]", levels) + "}}", http.StatusUnprocessableEntity, budget.Depth},
+		"a megabyte":    {"application/json", widget + `"` + strings.Repeat("x", 1<<20) + `"}}`, http.StatusRequestEntityTooLarge, budget.InstanceBytes},
+		"many values":   {"application/json", widget + `[` + strings.Repeat("1,", 30_000) + `1]}}`, http.StatusRequestEntityTooLarge, budget.Values},
+		"3 MiB of YAML": {"application/yaml", "spec:\n  size: " + strings.Repeat("x", 3<<20), http.StatusRequestEntityTooLarge, budget.RequestBytes},
+		"nested JSON":   {"application/json", widget + strings.Repeat(`{"a":`, levels) + "1" + strings.Repeat("}", levels+2), http.StatusUnprocessableEntity, budget.Depth},
+		"nested lists":  {"application/json", widget + strings.Repeat(`[`, levels) + strings.Repeat("]", levels) + "}}", http.StatusUnprocessableEntity, budget.Depth},
 		// Once it is decoded, the decoder's errors are the answer.
 		"nested YAML": {"application/yaml", "apiVersion: example.org/v1\nkind: Widget\nmetadata: {name: one}\nspec:\n  size:\n    " +
 			strings.Repeat("- ", budget.Depth.Default) + "x\n", http.StatusBadRequest, budget.Depth},

@@ -41,7 +41,7 @@ func (s *exports) serveResource(w http.ResponseWriter, r *http.Request, served *
 		defer leave()
 	}
 	metrics.InstrumentHandlerFunc(strings.ToUpper(info.Verb), labels.group, labels.version, labels.resource, info.Subresource,
-		metrics.CleanScope(info), metrics.APIServerComponent, false, "", withinBounds(s.limits, handler))(w, r)
+		metrics.CleanScope(info), metrics.APIServerComponent, false, "", s.withinBounds(served, handler))(w, r)
 }
 
 // watching counts a watch of one cluster's objects until leave is called. Shards watch all of them at once.

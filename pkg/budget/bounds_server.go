@@ -12,8 +12,8 @@ var (
 		Why: "a quarter of all: writes wait for other API servers, and a slow one must not take every place"})
 	WatchesPerConsumer = define(Bound{Name: "max-watches-per-consumer", Of: "watches of the workspace", Default: 500, Answer: Busy,
 		Why: "each is a connection's stream with two goroutines and a buffer, some 50 KiB"})
-	HeavyPlans = define(Bound{Name: "heavyPlans", Fixed: true, Of: "plans of the workspace that wait for their turn", Default: 100, Answer: Busy,
-		Why: "plans that cost more than a few milliseconds take turns, one core for all of them: a workspace's own are told apart from others'"})
+	Work = define(Bound{Name: "maxWorkWaiting", Fixed: true, Of: "work of the workspace that waits for a core", Default: 200, Answer: Busy,
+		Why: "what takes more than a few milliseconds of a core takes turns, workspace by workspace; more has no chance of being done in time"})
 	CallsPerPlane = define(Bound{Name: "max-calls-per-plane", Of: "calls in flight to the plane", Default: 64, Answer: Busy,
 		Why: "below the 100 streams that an API server allows on one HTTP/2 connection"})
 	CallsPerConsumer = define(Bound{Name: "max-calls-per-plane-and-consumer", Of: "calls in flight to the plane for one workspace", Default: 32, Answer: Busy,

@@ -53,13 +53,6 @@ func (t *Turns) Enter(ctx context.Context, key string) (leave func(), err error)
 	return func() { t.leave(entry) }, nil
 }
 
-// Crowded says whether somebody waits for the place that one of the key has.
-func (t *Turns) Crowded() bool {
-	t.mutex.Lock()
-	defer t.mutex.Unlock()
-	return len(t.order) > 0
-}
-
 // join takes a place if there is one, or else gets in line: then turn is not nil.
 func (t *Turns) join(key string) (entry *queue, turn chan struct{}, err error) {
 	t.mutex.Lock()

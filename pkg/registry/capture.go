@@ -6,6 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/registry/rest"
+
+	"go.opendefense.cloud/krop/pkg/budget"
 )
 
 // CapturedInfo remembers the object that the generic store is about to write. The store hands copies
@@ -34,6 +36,7 @@ func AdmitCreate(validate rest.ValidateObjectFunc, admit func(context.Context) e
 				return err
 			}
 		}
+		budget.LeaveSeat(ctx)
 		return admit(ctx)
 	}
 }
@@ -46,6 +49,7 @@ func AdmitUpdate(validate rest.ValidateObjectUpdateFunc, admit func(ctx context.
 				return err
 			}
 		}
+		budget.LeaveSeat(ctx)
 		return admit(ctx, asObject(old))
 	}
 }

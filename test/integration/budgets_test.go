@@ -85,15 +85,15 @@ func TestGreedyInstancesAreRefused(t *testing.T) {
 		code  int32
 		bound *budget.Bound
 	}{
-		"parts":   {map[string]any{"list": texts(20_000)}, http.StatusUnprocessableEntity, budget.ForEachItems},
+		"parts":   {map[string]any{"list": texts(5000)}, http.StatusUnprocessableEntity, budget.ForEachItems},
 		"product": {nil, http.StatusUnprocessableEntity, budget.ForEachItems},
 		"loops":   {map[string]any{"list": texts(2000)}, http.StatusUnprocessableEntity, budget.ExpressionCost},
 		"range":   {map[string]any{"count": int64(1_000_000_000)}, http.StatusUnprocessableEntity, budget.ValueBytes},
 		"pattern": {map[string]any{"text": strings.Repeat("a", 700<<10)}, http.StatusUnprocessableEntity, budget.ValueBytes},
 		"large":   {map[string]any{"text": strings.Repeat("a", 400<<10)}, http.StatusUnprocessableEntity, budget.ChildBytes},
 		"text":    {map[string]any{"text": strings.Repeat("a", 1<<20)}, http.StatusRequestEntityTooLarge, budget.InstanceBytes},
-		"list":    {map[string]any{"list": texts(100_000)}, http.StatusRequestEntityTooLarge, budget.InstanceBytes},
-		"body":    {map[string]any{"text": strings.Repeat("a", 3<<20)}, http.StatusRequestEntityTooLarge, budget.RequestBytes},
+		"list":    {map[string]any{"list": texts(100_000)}, http.StatusRequestEntityTooLarge, budget.Values},
+		"body":    {map[string]any{"text": strings.Repeat("a", 3<<20)}, http.StatusRequestEntityTooLarge, budget.InstanceBytes},
 		"nested":  {map[string]any{"any": nested(5000)}, http.StatusUnprocessableEntity, budget.Depth},
 		"keys":    {map[string]any{"any": map[string]any{strings.Repeat("k", 1<<20): "v"}}, http.StatusRequestEntityTooLarge, budget.InstanceBytes},
 	} {
@@ -116,8 +116,8 @@ func TestGreedyInstancesAreRefused(t *testing.T) {
 // TestKubectlShowsTheBound creates with kubectl what is too large, and looks at what a person sees.
 func TestKubectlShowsTheBound(t *testing.T) {
 	_, consumer := theGreedy(t)
-	for name, size := range map[string]int{budget.InstanceBytes.Name: 1 << 20, budget.RequestBytes.Name: 4 << 20} {
-		raw, err := json.Marshal(instance("Greedy", "shown", map[string]any{"what": "nothing", "text": strings.Repeat("a", size)}).Object)
+	for name, size := range map[string]int{budget.ChildBytes.Name: 400 << 10, budget.InstanceBytes.Name: 4 << 20} {
+		raw, err := json.Marshal(instance("Greedy", "shown", map[string]any{"what": "large", "text": strings.Repeat("a", size)}).Object)
 		must(t, err)
 		output, err := bed.Kubectl(consumer.user).RunWithInput(t.Context(), string(raw), "create", "-f", "-")
 		if err == nil || !strings.Contains(output.Stderr, budget.Prefix) || !strings.Contains(output.Stderr, name) || len(output.Stderr) > 8*budget.MessageBytes.Default {
@@ -159,12 +159,14 @@ func TestGreedyBlueprintsAreRefused(t *testing.T) {
 	for i := range resources {
 		resources[i] = resource(fmt.Sprintf("c%d", i), nil)
 	}
+	few := resources[:budget.Resources.Default+1]
 	for name, c := range map[string]struct {
 		resources []any
 		code      int32
 		bound     *budget.Bound
 	}{
-		"resources":  {resources, http.StatusUnprocessableEntity, budget.Resources},
+		"resources":  {resources, http.StatusRequestEntityTooLarge, budget.Values},
+		"few":        {few, http.StatusUnprocessableEntity, budget.Resources},
 		"expression": {[]any{resource("a", map[string]any{"x": "${'" + strings.Repeat("a", 20<<10) + "'}"})}, http.StatusUnprocessableEntity, budget.ExpressionBytes},
 		"literal":    {[]any{resource("a", map[string]any{"x": "${'" + strings.Repeat("a", 1<<20) + "'}"})}, http.StatusRequestEntityTooLarge, budget.BlueprintBytes},
 		"nested":     {[]any{resource("a", nested(5000))}, http.StatusUnprocessableEntity, budget.Depth},

@@ -40,7 +40,7 @@ type Compiler struct {
 }
 
 func (c *Compiler) turns() *turns {
-	c.once.Do(func() { c.queue = newTurns(c.Limits) })
+	c.once.Do(func() { c.queue = newTurns(c.Limits, budget.Cores) })
 	return c.queue
 }
 

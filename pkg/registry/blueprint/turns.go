@@ -14,19 +14,21 @@ import (
 )
 
 // turns is in what order blueprints are compiled. Compiling keeps a core busy for as long as the blueprint is large, and
-// can't be interrupted: of a workspace's blueprints one is compiled at a time, and of all as many as there are cores
-// for it.
+// can't be interrupted: of a workspace's blueprints one is compiled at a time, of all as many as may be, and each when it is
+// its turn among all that keeps a core busy.
 type turns struct {
 	limits     budget.Limits
 	workspaces *budget.Turns
-	cores      *budget.Turns
+	compiles   *budget.Turns
+	cores      *budget.Share
 }
 
-func newTurns(limits budget.Limits) *turns {
+func newTurns(limits budget.Limits, cores *budget.Share) *turns {
 	return &turns{
 		limits:     limits,
+		cores:      cores,
 		workspaces: budget.NewTurns(math.MaxInt, 1, limits.Of(budget.CompilesWaiting)),
-		cores:      budget.NewTurns(limits.Of(budget.Compiles), 1, math.MaxInt),
+		compiles:   budget.NewTurns(limits.Of(budget.Compiles), 1, math.MaxInt),
 	}
 }
 
@@ -57,12 +59,18 @@ type compiling struct {
 
 // resume takes a core.
 func (c *compiling) resume() error {
-	pause, err := c.turns.cores.Enter(c.ctx, c.workspace.String())
+	pause, err := c.turns.compiles.Enter(c.ctx, c.workspace.String())
 	if err != nil {
 		c.failed = c.turns.limits.Exceeded(budget.Compiles, fmt.Sprintf("this one has waited for %d seconds", c.turns.limits.Of(budget.CompileSeconds)))
 		return c.failed
 	}
-	c.pause = pause
+	core, err := c.turns.cores.Enter(c.ctx, c.workspace.String())
+	if err != nil {
+		pause()
+		c.failed = err
+		return err
+	}
+	c.pause = func() { core(); pause() }
 	return nil
 }
 

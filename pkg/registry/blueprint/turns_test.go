@@ -14,7 +14,7 @@ import (
 
 // TestTheCoreIsGivenUpWhileAPlaneIsAsked compiles in one workspace while another one's plane takes its time.
 func TestTheCoreIsGivenUpWhileAPlaneIsAsked(t *testing.T) {
-	queue := newTurns(budget.Limits{budget.Compiles: 1})
+	queue := newTurns(budget.Limits{budget.Compiles: 1}, budget.NewShare(1))
 	first, err := queue.begin(t.Context(), "slow")
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func (w waiting) Resolve(v1alpha1.Target, schema.GroupVersionKind) (kro.Kind, er
 }
 
 func TestAWorkspaceCompilesOneBlueprintAtATime(t *testing.T) {
-	queue := newTurns(budget.Limits{budget.Compiles: 10, budget.CompilesWaiting: 1})
+	queue := newTurns(budget.Limits{budget.Compiles: 10, budget.CompilesWaiting: 1}, budget.NewShare(10))
 	first, err := queue.begin(t.Context(), "busy")
 	if err != nil {
 		t.Fatal(err)
