@@ -189,24 +189,6 @@ func TestNestedInstancesGoWhenTheOuterKindIsUnbound(t *testing.T) {
 	})
 }
 
-func TestALoopOfBlueprintsIsRefusedWhereItCloses(t *testing.T) {
-	must(t, nestedReady())
-	must(t, bindLayer(t.Context(), leaves.provider, trees))
-	leafer := bed.Kubectl(leaves.provider)
-	_, err := leafer.Run(t.Context(), "apply", "--dry-run=server", "-f", testdata("nested/leaves-of-trees.yaml"))
-	if err == nil {
-		t.Fatal("leaves that are composed of trees, which are composed of leaves, are accepted")
-	}
-	clusterOf := func(l layer) string { return as(t, l.provider).cluster() }
-	way := fmt.Sprintf("leaves (workspace %s) -> trees (workspace %s) -> branches (workspace %s) -> leaves (workspace %s)",
-		clusterOf(leaves), clusterOf(trees), clusterOf(branches), clusterOf(leaves))
-	for _, part := range []string{way, "spec.resources[1]", "is invalid"} {
-		if !strings.Contains(err.Error(), part) {
-			t.Errorf("the answer doesn't say %q: %v", part, err)
-		}
-	}
-}
-
 // nestedBurst is many times what one consumer may write at one time.
 const nestedBurst = 60
 
