@@ -2,9 +2,11 @@ package kro
 
 import (
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -172,7 +174,7 @@ func compareWithKro(t *testing.T, files map[string][]byte) {
 	}
 }
 
-// contents are the objects without the label that kro numbers them with.
+// contents are the objects without the label that kro numbers them with, and without nulls.
 func contents(objects []*unstructured.Unstructured) []map[string]any {
 	var out []map[string]any
 	for _, object := range objects {
@@ -185,7 +187,27 @@ func contents(objects []*unstructured.Unstructured) []map[string]any {
 		} else {
 			copied.SetLabels(labels)
 		}
-		out = append(out, copied.Object)
+		out = append(out, withoutNulls(copied.Object).(map[string]any))
 	}
 	return out
+}
+
+// withoutNulls takes out what kro makes of an optional value that there isn't, and krop leaves out.
+func withoutNulls(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		maps.DeleteFunc(v, func(_ string, element any) bool { return element == nil })
+		for key, element := range v {
+			v[key] = withoutNulls(element)
+		}
+		return v
+	case []any:
+		kept := slices.DeleteFunc(v, func(element any) bool { return element == nil })
+		for i, element := range kept {
+			kept[i] = withoutNulls(element)
+		}
+		return kept
+	default:
+		return value
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
 	krocel "github.com/kubernetes-sigs/kro/pkg/cel"
+	"github.com/kubernetes-sigs/kro/pkg/cel/sentinels"
 	"github.com/kubernetes-sigs/kro/pkg/graph"
 
 	"go.opendefense.cloud/krop/pkg/budget"
@@ -104,7 +105,7 @@ func boolean(value ref.Val) (bool, error) {
 	switch v := out.(type) {
 	case bool:
 		return v, nil
-	case nil:
+	case nil, sentinels.Omit:
 		return false, err
 	default:
 		return false, fmt.Errorf("it gives %s, expected bool", value.Type().TypeName())

@@ -96,7 +96,7 @@ func (p *pass) fieldValue(n *node, field templateField, scope *scope, shared map
 	if err != nil {
 		return nil, p.failure(n.id, field.expression, scope, err)
 	}
-	value, size, err := sized(result)
+	value, size, err := sized(result, n.empty())
 	if err != nil {
 		return nil, p.failed(n.id, field.expression, err)
 	}
@@ -105,6 +105,15 @@ func (p *pass) fieldValue(n *node, field templateField, scope *scope, shared map
 		value = copied(value)
 	}
 	return p.paid(n, field, value, size)
+}
+
+// empty is what an optional value that there isn't becomes: the field is left out, as by omit(). A label selector
+// would then select more than it should, so that there it is null.
+func (n *node) empty() any {
+	if n.selects {
+		return nil
+	}
+	return sentinels.Omit{}
 }
 
 // paid counts what a value adds to what is in memory.

@@ -3,6 +3,7 @@ package kro
 import (
 	"errors"
 
+	"github.com/kubernetes-sigs/kro/pkg/cel/sentinels"
 	"github.com/kubernetes-sigs/kro/pkg/graph/fieldpath"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -105,6 +106,8 @@ func withoutHoles(value any) any {
 			v[i] = filled
 		}
 		return v
+	case sentinels.Omit:
+		return hole{}
 	default:
 		return value
 	}

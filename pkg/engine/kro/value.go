@@ -7,24 +7,28 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
 	"github.com/kubernetes-sigs/kro/pkg/cel/conversion"
+	"github.com/kubernetes-sigs/kro/pkg/cel/sentinels"
 )
 
 // native is a CEL value as it goes into objects: JSON values of its own, shared with nothing, with
-// kro's sentinel in the place of omit(). Values in a CEL result can be shared many times over, so the
-// size is bounded while it is unfolded.
+// kro's sentinel in the place of omit() and of an optional value that there isn't. Values in a CEL result
+// can be shared many times over, so the size is bounded while it is unfolded.
 func native(value ref.Val) (any, error) {
-	out, _, err := sized(value)
+	out, _, err := sized(value, sentinels.Omit{})
 	return out, err
 }
 
-// sized is native, and about how many bytes that is.
-func sized(value ref.Val) (out any, size int, err error) {
-	unfolding := unfolding{left: maxValue}
+// sized is native, and about how many bytes that is. empty stands for an optional value that there isn't.
+func sized(value ref.Val, empty any) (out any, size int, err error) {
+	unfolding := unfolding{left: maxValue, empty: empty}
 	out, err = unfolding.value(value)
 	return out, maxValue - unfolding.left, err
 }
 
-type unfolding struct{ left int }
+type unfolding struct {
+	left  int
+	empty any
+}
 
 func (u *unfolding) value(value ref.Val) (any, error) {
 	if err := u.take(elementSize); err != nil {
@@ -37,7 +41,7 @@ func (u *unfolding) value(value ref.Val) (any, error) {
 		return string(v), u.take(len(v))
 	case *types.Optional:
 		if !v.HasValue() {
-			return nil, nil
+			return u.empty, nil
 		}
 		return u.value(v.GetValue())
 	case traits.Mapper:
