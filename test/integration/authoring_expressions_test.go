@@ -45,12 +45,17 @@ func TestAuthoringOfExpressions(t *testing.T) {
 		for field, want := range map[string]string{"optional": "nothing", "has": "absent", "free": "none", "inFree": "no b"} {
 			must(t, fieldIs(text, want, "data", field))
 		}
+		must(t, fieldIs(text, nil, "data", "nothing"))
 		full := map[string]any{"maybe": "something", "free": map[string]any{"a": map[string]any{"b": "deep"}}}
 		consumer := consumer.with(t)
 		consumer.makes(phrases, instance("Phrase", "full", full))
 		for field, want := range map[string]string{"optional": "something", "has": "there", "free": `{"a":{"b":"deep"}}`, "inFree": "deep"} {
 			must(t, consumer.has(configMaps, "full", want, "data", field))
 		}
+		must(t, consumer.has(configMaps, "full", "something", "data", "nothing"))
+		consumer.patch(phrases, "full", `{"spec":{"maybe":null}}`)
+		must(t, consumer.has(configMaps, "full", nil, "data", "nothing"))
+		must(t, consumer.has(configMaps, "full", "nothing", "data", "optional"))
 	})
 	t.Run("metadata of the instance", func(t *testing.T) {
 		must(t, fieldIs(text, string(made.GetUID()), "data", "uid"))
