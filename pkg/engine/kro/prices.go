@@ -31,7 +31,7 @@ var prices = map[string]func(args []ref.Val) int{
 	"hash.sha256": linear, "hash.md5": linear, "hash.fnv64a": linear,
 	"split": parts, "join": joined, "replace": replaced, "format": deepSize, "strings.format": deepSize,
 	"matches": matching, "find": matching, "findAll": matching,
-	"json.marshal": deepSize, "json.unmarshal": unmarshalled,
+	"json.marshal": deepSize, "json.encode": deepSize, "json.unmarshal": unmarshalled,
 
 	"sum": linear, "min": linear, "max": linear, "isSorted": linear, "slice": linear,
 	"sort": sorting, "lists.@sortByAssociatedKeys": sorting, "@sortByAssociatedKeys": sorting, "distinct": quadratic, "flatten": deepSize,
