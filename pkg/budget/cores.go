@@ -39,12 +39,14 @@ func (s *Share) Enter(ctx context.Context, tenant string) (leave func(), err err
 	return func() { time.AfterFunc(time.Since(began), free) }, nil
 }
 
-// Seat is a place that a request may have while it works on its body.
+// Seat is a place that a request may have while it works on its body. It must not wait for anything meanwhile but for
+// storage: whoever has what it waits for may wait for the place.
 type Seat struct {
 	share  *Share
 	tenant string
 
 	mutex sync.Mutex
+	used  bool
 	free  func() // nil: it has none
 }
 
@@ -64,7 +66,7 @@ func (s *Seat) Take(ctx context.Context) error {
 	}
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	s.free = free
+	s.used, s.free = true, free
 	return nil
 }
 
@@ -83,4 +85,18 @@ func LeaveSeat(ctx context.Context) {
 	if seat, ok := ctx.Value(seatKey{}).(*Seat); ok {
 		seat.Leave()
 	}
+}
+
+// ResumeSeat takes a place for a request again that had one.
+func ResumeSeat(ctx context.Context) error {
+	if seat, ok := ctx.Value(seatKey{}).(*Seat); ok && seat.wasUsed() {
+		return seat.Take(ctx)
+	}
+	return nil
+}
+
+func (s *Seat) wasUsed() bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.used
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -144,9 +143,9 @@ func (r *REST) begin(ctx context.Context, name string, dryRun bool) (*write, err
 	if err != nil {
 		return nil, err
 	}
-	unlock, err := r.locks.Lock(ctx, key)
+	unlock, err := registry.LockForRequest(ctx, ctx, r.locks, key, "another write of blueprint "+name+" is still being published")
 	if err != nil {
-		return nil, apierrors.NewTimeoutError("another write of blueprint "+name+" is still being published", registry.RetryAfterSeconds)
+		return nil, err
 	}
 	return &write{rest: r, key: key, dryRun: dryRun, unlock: unlock}, nil
 }

@@ -40,9 +40,10 @@ func (r *REST) begin(ctx context.Context, name string, dryRun bool) (*write, err
 	until := newDeadlines(time.Now(), r.config.Timeout)
 	waiting, cancel := context.WithDeadline(ctx, until.lock)
 	defer cancel()
-	unlock, err := r.config.Locks.Lock(waiting, key)
+	unlock, err := registry.LockForRequest(ctx, waiting, r.config.Locks, key,
+		fmt.Sprintf("another write of %s/%s is still being composed", key.Namespace, key.Name))
 	if err != nil {
-		return nil, apierrors.NewTimeoutError(fmt.Sprintf("another write of %s/%s is still being composed", key.Namespace, key.Name), registry.RetryAfterSeconds)
+		return nil, err
 	}
 	return &write{rest: r, key: key, program: r.program.Load(), dryRun: dryRun, deadlines: until, unlock: unlock}, nil
 }
