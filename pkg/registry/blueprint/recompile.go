@@ -109,12 +109,7 @@ func (r *REST) recovered(key v1alpha1.InstanceKey, present *Compiled) {
 
 // stands says whether compiling the blueprint again would give what is offered.
 func (r *REST) stands(ctx context.Context, workspace logicalcluster.Name, blueprint *v1alpha1.ResourceGraphDefinition, present *Compiled) (bool, error) {
-	schemas, err := r.compiler.Schemas(ctx, workspace)
-	if err != nil {
-		return false, registry.Unavailable("the kinds that workspace "+workspace.String()+" serves can't be read", err)
-	}
-	_, changing := r.changes.Changed(workspace, present.Program.Kinds)
-	unchanged, err := schemas.Unchanged(present.Program.Kinds, changing)
+	unchanged, changing, err := r.unchanged(ctx, workspace, present.Program.Kinds)
 	if err != nil || !unchanged {
 		return false, err
 	}
@@ -131,8 +126,10 @@ func (r *REST) compileStored(ctx context.Context, key v1alpha1.InstanceKey, blue
 	hash := engine.SpecHash(blueprint.Spec)
 	if value, ok := r.refusals.Load(key); ok {
 		last := value.(*refused)
-		if last.specHash == hash && !last.ofClaims && r.unchanged(ctx, key.Cluster, last.kinds) {
-			return nil, last.refusal
+		if last.specHash == hash && !last.ofClaims {
+			if unchanged, _, err := r.unchanged(ctx, key.Cluster, last.kinds); unchanged && err == nil {
+				return nil, last.refusal
+			}
 		}
 	}
 	compiled, err := r.compiler.Compile(ctx, key.Cluster, blueprint)
@@ -145,15 +142,15 @@ func (r *REST) compileStored(ctx context.Context, key v1alpha1.InstanceKey, blue
 	return compiled, err
 }
 
-// unchanged is false if that isn't known.
-func (r *REST) unchanged(ctx context.Context, workspace logicalcluster.Name, kinds engine.UsedKinds) bool {
+// unchanged says whether the planes serve the kinds as they did. While some of them are changing, it takes a thorough look.
+func (r *REST) unchanged(ctx context.Context, workspace logicalcluster.Name, kinds engine.UsedKinds) (unchanged, changing bool, err error) {
 	schemas, err := r.compiler.Schemas(ctx, workspace)
 	if err != nil {
-		return false
+		return false, false, registry.Unavailable("the kinds that workspace "+workspace.String()+" serves can't be read", err)
 	}
-	_, changing := r.changes.Changed(workspace, kinds)
-	unchanged, err := schemas.Unchanged(kinds, changing)
-	return err == nil && unchanged
+	_, changing = r.changes.Changed(workspace, kinds)
+	unchanged, err = schemas.Unchanged(kinds, changing)
+	return unchanged, changing, err
 }
 
 // Uses says whether a blueprint may be another one after a change of the group's kinds on a plane; of all groups, if
