@@ -23,8 +23,7 @@ func (b *Blueprints) kindsChanged(what change) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	for key := range b.known {
-		here := what.target == v1alpha1.TargetHost || what.workspace == key.Cluster
-		if !here || !b.config.Uses(key, what.target, what.group) {
+		if !what.serves(key.Cluster) || !b.config.Uses(key, what.target, what.group) {
 			continue
 		}
 		if !what.unseen {

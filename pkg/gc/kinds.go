@@ -56,6 +56,11 @@ type kindPlane struct {
 	workspace logicalcluster.Name
 }
 
+// serves says whether blueprints of the workspace may use the plane's kinds.
+func (p kindPlane) serves(workspace logicalcluster.Name) bool {
+	return p.target == v1alpha1.TargetHost || p.workspace == workspace
+}
+
 // kindGroup is an API group of a plane; an empty one stands for all of them.
 type kindGroup struct {
 	kindPlane
@@ -77,8 +82,7 @@ func (k *Kinds) Changed(workspace logicalcluster.Name, kinds engine.UsedKinds) (
 	defer k.mutex.Unlock()
 	ago = settleTime
 	for changed, at := range k.recent {
-		here := changed.target == v1alpha1.TargetHost || changed.workspace == workspace
-		if here && kinds.On(changed.target, changed.group) {
+		if changed.serves(workspace) && kinds.On(changed.target, changed.group) {
 			ago = min(ago, time.Since(at))
 		}
 	}
