@@ -36,20 +36,13 @@ const (
 )
 
 func (d *diagnosis) statusField(path *field.Path, value any) {
-	switch v := value.(type) {
-	case map[string]any:
-		for _, name := range slices.Sorted(maps.Keys(v)) {
-			d.statusField(child(path, name), v[name])
+	eachLeaf(path, value, func(path *field.Path, leaf any) {
+		if text, ok := leaf.(string); ok {
+			d.statusText(path, text)
+			return
 		}
-	case []any:
-		for i, element := range v {
-			d.statusField(path.Index(i), element)
-		}
-	case string:
-		d.statusText(path, v)
-	default:
-		d.refuse(field.Invalid(path, value, statusForm))
-	}
+		d.refuse(field.Invalid(path, leaf, statusForm))
+	})
 }
 
 func (d *diagnosis) statusText(path *field.Path, text string) {

@@ -66,22 +66,28 @@ func (c *compilation) checkLengths(path *field.Path, raw []byte) {
 		return
 	}
 	var tree any
-	if json.Unmarshal(raw, &tree) == nil {
-		c.checkTree(path, tree)
+	if json.Unmarshal(raw, &tree) != nil {
+		return
 	}
+	eachLeaf(path, tree, func(path *field.Path, leaf any) {
+		if text, ok := leaf.(string); ok {
+			c.checkText(path, text)
+		}
+	})
 }
 
-func (c *compilation) checkTree(path *field.Path, tree any) {
+// eachLeaf visits the values of a tree that are neither objects nor lists, in a stable order.
+func eachLeaf(path *field.Path, tree any, visit func(path *field.Path, leaf any)) {
 	switch v := tree.(type) {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			c.checkTree(child(path, name), v[name])
+			eachLeaf(child(path, name), v[name], visit)
 		}
 	case []any:
 		for i, element := range v {
-			c.checkTree(path.Index(i), element)
+			eachLeaf(path.Index(i), element, visit)
 		}
-	case string:
-		c.checkText(path, v)
+	default:
+		visit(path, v)
 	}
 }
