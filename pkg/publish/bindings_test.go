@@ -184,7 +184,7 @@ func TestInstancesOfOneBlueprintAreVisibleToAnotherThatClaimsThem(t *testing.T) 
 	bindings := w.follow(t, inner.Export, outer.Export)
 	consumer := w.cluster(t, testbed.Consumer)
 
-	if stamps := bindings.ClaimLabels(consumer, schema.GroupResource{Group: "demo.example.org", Resource: "outers"}, nil); len(stamps) != 0 {
+	if stamps := bindings.WithClaimLabels(consumer, schema.GroupResource{Group: "demo.example.org", Resource: "outers"}, nil); len(stamps) != 0 {
 		t.Errorf("nobody claims outers, but the labels are %v", stamps)
 	}
 	// kcp stamps ConfigMaps itself: inner claims them, and so may exports of other tests.
@@ -194,7 +194,7 @@ func TestInstancesOfOneBlueprintAreVisibleToAnotherThatClaimsThem(t *testing.T) 
 	if err := json.Unmarshal([]byte(w.kubectl(t, testbed.Consumer, "get", "configmap", "stamped", "-o", "jsonpath={.metadata.labels}")), &stamped); err != nil {
 		t.Fatal(err)
 	}
-	stamps := bindings.ClaimLabels(consumer, schema.GroupResource{Resource: "configmaps"}, nil)
+	stamps := bindings.WithClaimLabels(consumer, schema.GroupResource{Resource: "configmaps"}, nil)
 	if len(stamps) != 1 {
 		t.Errorf("got labels %v, want one, for inner", stamps)
 	}
@@ -203,7 +203,7 @@ func TestInstancesOfOneBlueprintAreVisibleToAnotherThatClaimsThem(t *testing.T) 
 			t.Errorf("got label %s=%s, but kcp stamps %v", key, value, stamped)
 		}
 	}
-	if stamps := bindings.ClaimLabels(consumer, schema.GroupResource{Group: "demo.example.org", Resource: "inners"}, nil); len(stamps) != 1 {
+	if stamps := bindings.WithClaimLabels(consumer, schema.GroupResource{Group: "demo.example.org", Resource: "inners"}, nil); len(stamps) != 1 {
 		t.Errorf("got labels %v, want one, for outer", stamps)
 	}
 }

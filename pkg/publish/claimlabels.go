@@ -13,21 +13,11 @@ import (
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
 )
 
-// ClaimLabels are kcp's labels that an object which krop serves in a workspace has to carry, so that those
-// exports whose claims on it the workspace has accepted can see it. For ordinary kinds kcp's admission
-// stamps them; it never runs for kinds that krop serves. Only bindings of tracked exports are known.
-func (b *Bindings) ClaimLabels(cluster logicalcluster.Name, resource schema.GroupResource, objectLabels map[string]string) map[string]string {
-	stamps := map[string]string{}
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	b.stamp(stamps, cluster, resource, objectLabels)
-	return stamps
-}
-
-// WithClaimLabels returns an object's labels with ClaimLabels among them: those that are missing are added, and those of
-// claims that aren't accepted any more are taken away. A label of an export whose bindings aren't known, or not
-// yet, stays: it says what was known when the object was last written. The argument is not changed,
-// and returned as it is if nothing has to be.
+// WithClaimLabels returns the labels of an object that krop serves in a workspace, with those of kcp's by which exports see
+// it whose claims on it the workspace has accepted. For ordinary kinds kcp's admission stamps them; it never runs for
+// kinds that krop serves. Those that are missing are added, and those of claims that aren't accepted any more are taken
+// away. A label of an export whose bindings aren't known, or not yet, stays: it says what was known when the object
+// was last written. The argument is not changed, and returned as it is if nothing has to be.
 func (b *Bindings) WithClaimLabels(cluster logicalcluster.Name, resource schema.GroupResource, objectLabels map[string]string) map[string]string {
 	wanted := map[string]string{}
 	b.mu.RLock()

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/kcp-dev/logicalcluster/v3"
 	apisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,13 +17,17 @@ func TestAClaimWithASelectorStampsOnlyWhatItSelects(t *testing.T) {
 	if err := store.Add(apiBinding("consumer1", "1", accepts(configMaps("get"), selector), claims(configMaps("get")))); err != nil {
 		t.Fatal(err)
 	}
-	resource := schema.GroupResource{Resource: "configmaps"}
+	stamps := func(consumer logicalcluster.Name, team string) map[string]string {
+		all := b.WithClaimLabels(consumer, schema.GroupResource{Resource: "configmaps"}, map[string]string{"team": team})
+		delete(all, "team")
+		return all
+	}
 	for team, want := range map[string]int{"a": 1, "b": 0} {
-		if stamps := b.ClaimLabels("consumer1", resource, map[string]string{"team": team}); len(stamps) != want {
+		if stamps := stamps("consumer1", team); len(stamps) != want {
 			t.Errorf("team %s: got labels %v, want %d", team, stamps, want)
 		}
 	}
-	if stamps := b.ClaimLabels("consumer2", resource, map[string]string{"team": "a"}); len(stamps) != 0 {
+	if stamps := stamps("consumer2", "a"); len(stamps) != 0 {
 		t.Errorf("another workspace: got labels %v", stamps)
 	}
 }
@@ -52,7 +57,7 @@ func TestLabelsFollowWhatIsAccepted(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := maps.Clone(object)
-	maps.Copy(want, b.ClaimLabels("consumer1", resource, nil))
+	maps.Copy(want, b.WithClaimLabels("consumer1", resource, nil))
 	if got := written(); len(want) != 3 || !cmp.Equal(got, want) {
 		t.Errorf("an accepted claim: %v, want %v", got, want)
 	}
