@@ -8,7 +8,6 @@ import (
 	"github.com/kcp-dev/logicalcluster/v3"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -26,11 +25,14 @@ type Consumers interface {
 	Holders(ctx context.Context, export v1alpha1.ExportKey) (holders sets.Set[logicalcluster.Name], known bool)
 }
 
-// checkCompatible refuses an edit that breaks what consumers have: stored instances that it would make invalid or take
+// checkCompatible refuses an edit of old (nil if there is none) that breaks what consumers have: stored instances that it would make invalid or take
 // fields from, and clients that write or read them. While nobody has bound the export there is neither, so an author
 // is free to try things out; from the first binding on somebody relies on the schema, whether or not an instance is
 // stored at the moment. kro refuses always, and allows the same edits by the same annotation.
 func (w *write) checkCompatible(ctx context.Context, old, object *unstructured.Unstructured, edited map[string]*apiextensionsv1.JSONSchemaProps) error {
+	if old == nil {
+		return nil
+	}
 	before, err := decode(old)
 	if err != nil || before.Spec.Schema == nil {
 		return nil // what can't be read can't be compared
@@ -63,16 +65,6 @@ func breaksOf(was, is map[string]*apiextensionsv1.JSONSchemaProps) field.ErrorLi
 		}
 	}
 	return breaks
-}
-
-// alsoBreaks adds to what is wrong with a blueprint that doesn't compile what it would break of its spec if it did, so
-// that an author learns of everything at once.
-func (w *write) alsoBreaks(ctx context.Context, old, object *unstructured.Unstructured, blueprint *v1alpha1.ResourceGraphDefinition, refusal error) error {
-	err := w.checkCompatible(ctx, old, object, w.rest.writtenFields(blueprint))
-	if !apierrors.IsInvalid(err) {
-		return refusal
-	}
-	return merged(blueprint.Name, causesOf(refusal), causesOf(err))
 }
 
 // publishedFields is what consumers know of the kind by now. Of a blueprint that isn't served, since it doesn't compile any

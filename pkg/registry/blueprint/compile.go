@@ -13,6 +13,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/klog/v2"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
 	"go.opendefense.cloud/krop/pkg/budget"
@@ -73,7 +74,7 @@ func (c *Compiler) Compile(ctx context.Context, workspace logicalcluster.Name, b
 		return nil, registry.Unavailable(fmt.Sprintf("what workspace %s has bound and exports can't be read", workspace), err)
 	}
 	if len(errs) > 0 {
-		return nil, refuse(blueprint.Name, errs, program.Kinds, true)
+		return nil, &refusal{invalid(blueprint.Name, errs), program, true}
 	}
 	if err := c.addOrigins(ctx, program); err != nil {
 		return nil, err
@@ -111,23 +112,35 @@ func (c *Compiler) program(ctx context.Context, workspace logicalcluster.Name, b
 		return nil, registry.Unavailable("the blueprint can't be compiled now: the kinds that "+unread(blueprint, errs)+" can't be read", unknown)
 	}
 	if len(errs) > 0 {
-		unclaimable := c.unclaimable(ctx, workspace, blueprint, schemas)
-		return nil, refuse(blueprint.Name, append(errs, unclaimable...), schemas.Kinds(), len(unclaimable) > 0)
+		outline := c.outline(ctx, workspace, blueprint, schemas)
+		unclaimable := c.unclaimable(ctx, outline, placesIn(blueprint))
+		return nil, &refusal{invalid(blueprint.Name, append(errs, unclaimable...)), outline, len(unclaimable) > 0}
 	}
 	program.Export.Name, program.Installation = program.CRD.Name, c.Installation
 	program.Kinds = schemas.Kinds()
 	return program, nil
 }
 
+// outline is what is known of a blueprint that doesn't compile: its resources as far as their kinds are known, and
+// which exports these are of, if that can be found out now.
+func (c *Compiler) outline(ctx context.Context, workspace logicalcluster.Name, blueprint *v1alpha1.ResourceGraphDefinition, schemas Schemas) *engine.Program {
+	outline := &engine.Program{
+		Blueprint: blueprint.Name,
+		Export:    v1alpha1.ExportKey{Cluster: workspace, Name: blueprint.Status.ExportedAPI},
+		CRD:       &apiextensionsv1.CustomResourceDefinition{},
+		Nodes:     kro.Outline(blueprint, schemas, c.Limits),
+		Kinds:     schemas.Kinds(),
+	}
+	if err := c.addOrigins(ctx, outline); err != nil {
+		klog.FromContext(ctx).V(2).Info("what a blueprint that doesn't compile is composed of is not known", "blueprint", blueprint.Name, "err", err)
+	}
+	return outline
+}
+
 // unclaimable is what else is wrong with a blueprint that doesn't compile: resources that no claim can
 // reach. If that can't be found out now, the answer goes without it.
-func (c *Compiler) unclaimable(ctx context.Context, workspace logicalcluster.Name, blueprint *v1alpha1.ResourceGraphDefinition, schemas kro.Schemas) field.ErrorList {
-	outline := &engine.Program{
-		Export: v1alpha1.ExportKey{Cluster: workspace},
-		CRD:    &apiextensionsv1.CustomResourceDefinition{},
-		Nodes:  kro.Outline(blueprint, schemas, c.Limits),
-	}
-	_, errs, err := c.Claims(ctx, outline, placesIn(blueprint))
+func (c *Compiler) unclaimable(ctx context.Context, outline *engine.Program, at func(v1alpha1.NodeID) *field.Path) field.ErrorList {
+	_, errs, err := c.Claims(ctx, outline, at)
 	if err != nil {
 		return nil
 	}

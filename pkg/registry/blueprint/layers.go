@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -13,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// explained adds to what the blueprint's schema refuses what the compiler would have refused next, so
-// that an author learns of everything at once.
+// explained adds to what the blueprint's schema refuses what would have been refused next, so that an author learns of
+// everything at once.
 func (w *write) explained(ctx context.Context, object *unstructured.Unstructured, refusal error) error {
 	if w.examined || object == nil || !apierrors.IsInvalid(refusal) {
 		return refusal
@@ -23,28 +24,54 @@ func (w *write) explained(ctx context.Context, object *unstructured.Unstructured
 	if err != nil || blueprint.Spec.Schema == nil {
 		return refusal
 	}
-	_, err = w.rest.compiler.Compile(ctx, w.key.Cluster, blueprint)
-	if !apierrors.IsInvalid(err) {
+	_, err = w.examine(ctx, object, nil, blueprint)
+	if err == nil || !isRefusal(err) {
 		return refusal
 	}
-	return merged(blueprint.Name, causesOf(refusal), causesOf(err))
-}
-
-// merged is one Invalid Status with the causes of both. Where the schema has refused a field, the
-// compiler has nothing to add: its findings there are the same, or follow from that.
-func merged(name string, schema, compiler []metav1.StatusCause) error {
-	slices.SortStableFunc(schema, func(a, b metav1.StatusCause) int {
+	causes := causesOf(refusal)
+	slices.SortStableFunc(causes, func(a, b metav1.StatusCause) int {
 		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Message, b.Message))
 	})
-	causes := slices.Compact(schema)
-	for _, cause := range compiler {
-		if !slices.ContainsFunc(schema, func(other metav1.StatusCause) bool { return other.Field == cause.Field }) {
+	return invalidBy(blueprint.Name, withMore(slices.Compact(causes), causesOf(err)))
+}
+
+// together is the one answer to all that was found, which may be nothing (nil). If something is wrong with the
+// blueprint itself, the answer is Invalid and has everything else that is refused among its causes; what could not be
+// found out then goes unsaid. Otherwise it is the first that was found.
+func together(name string, found []error) error {
+	found = slices.DeleteFunc(found, func(err error) bool { return err == nil })
+	if len(found) == 0 {
+		return nil
+	}
+	if len(found) == 1 || !slices.ContainsFunc(found, apierrors.IsInvalid) {
+		return found[0]
+	}
+	var causes []metav1.StatusCause
+	for _, err := range found {
+		if isRefusal(err) {
+			causes = withMore(causes, causesOf(err))
+		}
+	}
+	return invalidBy(name, causes)
+}
+
+// withMore adds causes. Where a field has been refused there is nothing to add: what is found there next is
+// the same, or follows from that.
+func withMore(causes, more []metav1.StatusCause) []metav1.StatusCause {
+	named := slices.Clone(causes)
+	for _, cause := range more {
+		if cause.Field == "" || !slices.ContainsFunc(named, func(other metav1.StatusCause) bool { return other.Field == cause.Field }) {
 			causes = append(causes, cause)
 		}
 	}
+	return causes
+}
+
+// invalidBy is an Invalid Status with these causes.
+func invalidBy(name string, causes []metav1.StatusCause) error {
 	messages := make([]string, 0, len(causes))
 	for _, cause := range causes {
-		messages = append(messages, cause.Field+": "+cause.Message)
+		messages = append(messages, strings.TrimPrefix(cause.Field+": "+cause.Message, ": "))
 	}
 	refusal := invalid(name, nil)
 	refusal.ErrStatus.Message += fmt.Sprintf(": [%s]", strings.Join(messages, ", "))
@@ -52,10 +79,25 @@ func merged(name string, schema, compiler []metav1.StatusCause) error {
 	return refusal
 }
 
+// causesOf is what a Status has for causes, or itself as the only one.
 func causesOf(err error) []metav1.StatusCause {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) || status.Status().Details == nil {
-		return nil
+	var known apierrors.APIStatus
+	if !errors.As(err, &known) {
+		return []metav1.StatusCause{{Message: err.Error()}}
 	}
-	return slices.Clone(status.Status().Details.Causes)
+	status := known.Status()
+	if status.Details == nil || len(status.Details.Causes) == 0 {
+		return []metav1.StatusCause{{Type: metav1.CauseType(status.Reason), Message: status.Message}}
+	}
+	return slices.Clone(status.Details.Causes)
+}
+
+// isRefusal says that the request is what is wrong, and not that something could not be found out or done now.
+func isRefusal(err error) bool {
+	var known apierrors.APIStatus
+	if !errors.As(err, &known) {
+		return false
+	}
+	code := known.Status().Code
+	return code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusTooManyRequests
 }

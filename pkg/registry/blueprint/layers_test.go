@@ -13,6 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+	"go.opendefense.cloud/krop/pkg/plane"
 )
 
 // fieldsOf are the fields of an Invalid Status's causes.
@@ -90,5 +91,61 @@ func TestResourceThatCannotBeClaimedIsNamedBesideWhatDoesNotCompile(t *testing.T
 	fields := fieldsOf(t, err)
 	if !slices.Contains(fields, "spec.resources[0].template") || len(fields) < 2 {
 		t.Errorf("causes at %v, want both mistakes", fields)
+	}
+}
+
+// everyMistake can't be claimed, doesn't compile, and needs what krop's user may not do.
+const everyMistake = widgets + `
+  resources:
+  - id: unclaimed
+    template: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}
+  - id: misspelt
+    template: {apiVersion: v1, kind: ConfigMap, metadata: {name: b}, data: {size: "${schema.spec.colour}"}}
+  - id: forbidden
+    target: provider
+    template: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}
+`
+
+func TestEveryMistakeIsAnsweredAtOnce(t *testing.T) {
+	s := start(t)
+	s.rights.deny = func(target v1alpha1.Target, _ plane.Right) bool { return target == v1alpha1.TargetProvider }
+	s.claimErrs = func(at func(v1alpha1.NodeID) *field.Path) field.ErrorList {
+		return field.ErrorList{field.Forbidden(at("unclaimed").Child("template"), "no claim")}
+	}
+	for name, test := range map[string]struct {
+		blueprint string
+		alone     []string // causes that are not those of the other
+	}{
+		"if the schema takes it": {everyMistake, nil},
+		"if the schema doesn't":  {everyMistake + "    deletionPolicy: Keep\n", []string{"spec.resources[2].deletionPolicy"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := s.tryCreate(t, test.blueprint)
+			fields := fieldsOf(t, err)
+			want := append(test.alone,
+				"spec.resources[0].template",                    // the claim
+				"spec.resources[1].template.data.size",          // the expression
+				"spec.resources[2].template.metadata.namespace", // the namespace that is to be given
+				"spec.resources[2]",                             // the right
+			)
+			for _, field := range want {
+				if !slices.Contains(fields, field) {
+					t.Errorf("causes at %v, none at %s: %v", fields, field, err)
+				}
+			}
+			if !strings.Contains(err.Error(), "manifests/provider/40-child-kinds.yaml") {
+				t.Errorf("%v doesn't say what to do about rights", err)
+			}
+		})
+	}
+}
+
+func TestWhatCannotBeFoundOutDoesNotHideWhatIsWrong(t *testing.T) {
+	s := start(t)
+	s.rights.err = plane.ErrNotReachable
+	_, err := s.tryCreate(t, everyMistake)
+	fields := fieldsOf(t, err)
+	if !slices.Contains(fields, "spec.resources[1].template.data.size") || slices.Contains(fields, "spec.resources[2]") {
+		t.Errorf("causes at %v, want the expression's and none about rights", fields)
 	}
 }

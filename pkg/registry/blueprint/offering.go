@@ -61,16 +61,13 @@ type Offering struct {
 	bare sync.Map
 }
 
-// Check refuses a program that can't be offered: its export is another blueprint's, or krop lacks rights, to publish
-// it or to compose what it writes.
-func (o *Offering) Check(ctx context.Context, compiled *Compiled) error {
-	if err := o.refuseOther(compiled.Program); err != nil {
+// CheckPublishing refuses a program that can't be published: its export is another blueprint's, or krop's user lacks
+// rights for it.
+func (o *Offering) CheckPublishing(ctx context.Context, program *engine.Program) error {
+	if err := o.refuseOther(program); err != nil {
 		return err
 	}
-	if err := o.Publisher.Check(ctx, compiled.Program); err != nil {
-		return err
-	}
-	return o.checkRights(ctx, compiled.Program)
+	return o.Publisher.Check(ctx, program)
 }
 
 // refuseOther fails with Conflict if the program's export is known to be another blueprint's, or krop's own.

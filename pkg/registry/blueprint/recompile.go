@@ -9,7 +9,6 @@ import (
 	"github.com/kcp-dev/logicalcluster/v3"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/klog/v2"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
@@ -34,13 +33,10 @@ const (
 // refusal is what is wrong with a blueprint, as a Status, and what it was compiled against.
 type refusal struct {
 	*apierrors.StatusError
-	kinds engine.UsedKinds
+	// outline is the blueprint's program as far as there is one: its nodes, and the kinds that were looked up.
+	outline *engine.Program
 	// ofClaims says that some of it is about what can be claimed, which depends on more than kinds.
 	ofClaims bool
-}
-
-func refuse(name string, errs field.ErrorList, kinds engine.UsedKinds, ofClaims bool) error {
-	return &refusal{invalid(name, errs), kinds, ofClaims}
 }
 
 // refused is the last refusal of a stored blueprint.
@@ -127,7 +123,7 @@ func (r *REST) compileStored(ctx context.Context, key v1alpha1.InstanceKey, blue
 	if value, ok := r.refusals.Load(key); ok {
 		last := value.(*refused)
 		if last.specHash == hash && !last.ofClaims {
-			if unchanged, _, err := r.unchanged(ctx, key.Cluster, last.kinds); unchanged && err == nil {
+			if unchanged, _, err := r.unchanged(ctx, key.Cluster, last.outline.Kinds); unchanged && err == nil {
 				return nil, last.refusal
 			}
 		}
@@ -164,7 +160,7 @@ func (r *REST) Uses(key v1alpha1.InstanceKey, target v1alpha1.Target, group stri
 		return true
 	})
 	if value, ok := r.refusals.Load(key); ok {
-		known = append(known, value.(*refused).kinds)
+		known = append(known, value.(*refused).outline.Kinds)
 	}
 	return len(known) == 0 || slices.ContainsFunc(known, func(kinds engine.UsedKinds) bool { return kinds.On(target, group) })
 }
@@ -177,7 +173,7 @@ func (w *write) compile(ctx context.Context, blueprint *v1alpha1.ResourceGraphDe
 		if !errors.As(err, &why) {
 			return compiled, err
 		}
-		if ago, recently := w.rest.changes.Changed(w.key.Cluster, why.kinds); !recently || ago > admissionPatience {
+		if ago, recently := w.rest.changes.Changed(w.key.Cluster, why.outline.Kinds); !recently || ago > admissionPatience {
 			return nil, err
 		}
 		select {

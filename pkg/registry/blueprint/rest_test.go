@@ -355,6 +355,7 @@ type setup struct {
 	routing    *routing
 	kinds      *kinds
 	holders    holders
+	rights     rights
 	values     *values
 	renew      func() // what was in memory is lost
 	schemasErr error
@@ -434,7 +435,7 @@ func (s *setup) newMain(t *testing.T, newStore func(*kind.Kind, v1alpha1.ExportK
 				return nil, nil
 			},
 		},
-		Offering: &blueprint.Offering{Catalog: s.catalog, Storage: builder, Publisher: s.publisher, Rights: &rights{}, Loop: s.loop, Consumers: &s.holders},
+		Offering: &blueprint.Offering{Catalog: s.catalog, Storage: builder, Publisher: s.publisher, Rights: &s.rights, Loop: s.loop, Consumers: &s.holders},
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/kcp-dev/logicalcluster/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"go.opendefense.cloud/krop/manifests"
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
@@ -36,22 +37,36 @@ var grantedPlanes = []v1alpha1.Target{v1alpha1.TargetProvider, v1alpha1.TargetHo
 type UncomposableError struct {
 	// Cluster is the blueprint's workspace.
 	Cluster logicalcluster.Name
-	// Denied are the rights that krop's user lacks, by plane; none is empty.
-	Denied map[v1alpha1.Target][]plane.Right
+	// Denied are the rights that krop's user lacks; at least one.
+	Denied []DeniedRight
+}
+
+// DeniedRight is one that krop's user lacks on a plane.
+type DeniedRight struct {
+	plane.Right
+	Target v1alpha1.Target
+	// Field is the first resource of the blueprint that needs it.
+	Field *field.Path
 }
 
 // Error names plane, resources and verbs, and what to apply.
 func (e *UncomposableError) Error() string {
 	var sentences []string
 	for _, target := range grantedPlanes {
-		if rights := e.Denied[target]; len(rights) > 0 {
-			sentences = append(sentences, e.denial(target, rights))
+		var lacking []DeniedRight
+		for _, right := range e.Denied {
+			if right.Target == target {
+				lacking = append(lacking, right)
+			}
+		}
+		if len(lacking) > 0 {
+			sentences = append(sentences, e.denial(target, lacking...))
 		}
 	}
 	return strings.Join(sentences, "; ")
 }
 
-func (e *UncomposableError) denial(target v1alpha1.Target, rights []plane.Right) string {
+func (e *UncomposableError) denial(target v1alpha1.Target, rights ...DeniedRight) string {
 	lacking := make([]string, 0, len(rights))
 	for _, right := range rights {
 		lacking = append(lacking, strings.Join(right.Verbs, ", ")+" "+right.String())
@@ -65,16 +80,13 @@ func (e *UncomposableError) denial(target v1alpha1.Target, rights []plane.Right)
 		strings.Join(lacking, "; nor "), where, target, manifest)
 }
 
-// Status is what a client sees.
+// Status is what a client sees: a cause for each right, at the first resource that needs it.
 func (e *UncomposableError) Status() metav1.Status {
 	details := &metav1.StatusDetails{Group: v1alpha1.GroupVersion.Group, Kind: "resourcegraphdefinitions"}
-	for _, target := range grantedPlanes {
-		for _, right := range e.Denied[target] {
-			details.Causes = append(details.Causes, metav1.StatusCause{
-				Type: metav1.CauseTypeForbidden, Field: right.String(),
-				Message: fmt.Sprintf("missing verbs on the %s plane: %s", target, strings.Join(right.Verbs, ", ")),
-			})
-		}
+	for _, right := range e.Denied {
+		details.Causes = append(details.Causes, metav1.StatusCause{
+			Type: metav1.CauseTypeForbidden, Field: right.Field.String(), Message: e.denial(right.Target, right),
+		})
 	}
 	return metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
@@ -82,9 +94,10 @@ func (e *UncomposableError) Status() metav1.Status {
 	}
 }
 
-// checkRights fails with UncomposableError unless krop's user may do all that the program asks of it.
-func (o *Offering) checkRights(ctx context.Context, program *engine.Program) error {
-	refusal := &UncomposableError{Cluster: program.Export.Cluster, Denied: map[v1alpha1.Target][]plane.Right{}}
+// CheckRights fails with UncomposableError unless krop's user may do all that the program asks of it. The error
+// says where in the blueprint, by at.
+func (o *Offering) CheckRights(ctx context.Context, program *engine.Program, at func(v1alpha1.NodeID) *field.Path) error {
+	refusal := &UncomposableError{Cluster: program.Export.Cluster}
 	for _, target := range grantedPlanes {
 		needed := neededRights(program, target)
 		if len(needed) == 0 {
@@ -94,14 +107,22 @@ func (o *Offering) checkRights(ctx context.Context, program *engine.Program) err
 		if err != nil {
 			return registry.Unavailable(fmt.Sprintf("what krop's user may do on the %s plane can't be found out now", target), err)
 		}
-		if len(denied) > 0 {
-			refusal.Denied[target] = denied
+		for _, right := range denied {
+			refusal.Denied = append(refusal.Denied, DeniedRight{Right: right, Target: target, Field: at(firstNeeding(program, target, right))})
 		}
 	}
 	if len(refusal.Denied) > 0 {
 		return refusal
 	}
 	return nil
+}
+
+// firstNeeding is the first resource, in the order of the program, that needs a right.
+func firstNeeding(program *engine.Program, target v1alpha1.Target, right plane.Right) v1alpha1.NodeID {
+	i := slices.IndexFunc(program.Nodes, func(node engine.Node) bool {
+		return node.Target == target && node.GVR.GroupResource() == right.GroupResource
+	})
+	return program.Nodes[i].ID
 }
 
 // neededRights is what the program needs on a plane, by resource; sorted.

@@ -9,11 +9,11 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
 	"go.opendefense.cloud/krop/pkg/engine"
 	"go.opendefense.cloud/krop/pkg/plane"
-	"go.opendefense.cloud/krop/pkg/registry"
 	"go.opendefense.cloud/krop/pkg/registry/blueprint"
 )
 
@@ -45,8 +45,10 @@ func node(target v1alpha1.Target, resource string, external bool) engine.Node {
 }
 
 func check(granted *rights, nodes ...engine.Node) error {
-	offering := &blueprint.Offering{Catalog: &registry.Catalog{}, Publisher: &publisher{}, Rights: granted}
-	return offering.Check(context.Background(), &blueprint.Compiled{Program: &engine.Program{Blueprint: "widgets", Export: export, Nodes: nodes}})
+	offering := &blueprint.Offering{Rights: granted}
+	return offering.CheckRights(context.Background(), &engine.Program{Blueprint: "widgets", Export: export, Nodes: nodes}, func(id v1alpha1.NodeID) *field.Path {
+		return field.NewPath("spec", "resources").Key(string(id))
+	})
 }
 
 func TestRightsAreAskedForOnThePlaneThatTheyAreNeededOn(t *testing.T) {
@@ -77,7 +79,7 @@ func TestLackingRightsAreNamedWithPlaneAndManifest(t *testing.T) {
 	if !errors.As(err, &refusal) || !apierrors.IsForbidden(err) {
 		t.Fatalf("got %v, want an UncomposableError", err)
 	}
-	if len(refusal.Denied) != 2 || len(refusal.Denied[v1alpha1.TargetHost]) != 1 || len(refusal.Denied[v1alpha1.TargetProvider][0].Verbs) != len(plane.ComposeVerbs) {
+	if len(refusal.Denied) != 2 || refusal.Denied[0].Target != v1alpha1.TargetProvider || len(refusal.Denied[0].Verbs) != len(plane.ComposeVerbs) {
 		t.Errorf("denied: %+v", refusal.Denied)
 	}
 	for _, part := range []string{"get, list, watch secrets on the host", "manifests/host/20-child-kinds.yaml", "create, update, patch, delete secrets in the workspace provider1", "manifests/provider/40-child-kinds.yaml"} {
@@ -85,7 +87,7 @@ func TestLackingRightsAreNamedWithPlaneAndManifest(t *testing.T) {
 			t.Errorf("%q lacks %q", err, part)
 		}
 	}
-	if causes := refusal.Status().Details.Causes; len(causes) != 2 || causes[1].Field != "secrets" || !strings.Contains(causes[1].Message, "host") {
+	if causes := refusal.Status().Details.Causes; len(causes) != 2 || causes[1].Field != "spec.resources[hostsecrets]" || !strings.Contains(causes[1].Message, "host") {
 		t.Errorf("causes: %+v", causes)
 	}
 }

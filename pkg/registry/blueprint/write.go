@@ -35,22 +35,8 @@ func (w *write) admit(ctx context.Context, object, old *unstructured.Unstructure
 		return err
 	}
 	w.examined = true
-	compiled, err := w.compile(ctx, blueprint)
-	if apierrors.IsInvalid(err) && old != nil {
-		return w.alsoBreaks(ctx, old, object, blueprint, err)
-	}
+	compiled, err := w.examine(ctx, object, old, blueprint)
 	if err != nil {
-		return err
-	}
-	if old != nil {
-		if err := w.checkCompatible(ctx, old, object, fieldsOf(compiled.Program.CRD)); err != nil {
-			return err
-		}
-	}
-	if err := w.rest.offering.refuseCycle(compiled.Program, placesIn(blueprint)); err != nil {
-		return err
-	}
-	if err := w.rest.offering.Check(ctx, compiled); err != nil {
 		return err
 	}
 	changed, err := withStatus(object, compiledStatus(compiled, object.GetGeneration()))
