@@ -83,13 +83,13 @@ func (b *Blueprints) Enqueue(key v1alpha1.InstanceKey) { b.queue.Add(key) }
 // Run works until ctx ends, and returns when its workers have ended. It runs once.
 func (b *Blueprints) Run(ctx context.Context) error {
 	start := &firstPass{missing: map[v1alpha1.InstanceKey]struct{}{}, done: b.config.Loaded}
+	ctx, cancel := context.WithCancel(ctx)
 	var workers sync.WaitGroup
 	for range blueprintWorkers {
 		workers.Go(func() { b.work(ctx, start) })
 	}
 	defer workers.Wait()
 	defer b.queue.ShutDown()
-	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	b.follow(ctx, kindPlane{target: v1alpha1.TargetHost})
 	return b.config.Stored.Watch(ctx, func(event watch.EventType, blueprint *unstructured.Unstructured) {
@@ -100,8 +100,7 @@ func (b *Blueprints) Run(ctx context.Context) error {
 		case watch.Added, watch.Modified:
 			key := b.config.KeyOf(blueprint)
 			start.expect(key)
-			b.meet(key)
-			b.follow(ctx, workspaceOf(key))
+			b.meet(ctx, key)
 			b.queue.Add(key)
 		case watch.Deleted:
 			b.queue.Add(b.config.KeyOf(blueprint))
@@ -123,6 +122,7 @@ func (b *Blueprints) work(ctx context.Context, start *firstPass) {
 			b.queue.AddRateLimited(key)
 			b.lookAgain(key)
 		case exists:
+			b.meet(ctx, key) // made anew while its deletion was looked at, it was forgotten after its event
 			b.queue.Forget(key)
 			b.queue.AddAfter(key, wait.Jitter(b.config.Resync, delayJitter))
 			b.lookAgain(key)
@@ -148,10 +148,12 @@ func (b *Blueprints) ensure(ctx context.Context, key v1alpha1.InstanceKey) (exis
 	return b.config.Ensure(ctx, key)
 }
 
-func (b *Blueprints) meet(key v1alpha1.InstanceKey) {
+// meet remembers a blueprint, and follows the kinds of its workspace.
+func (b *Blueprints) meet(ctx context.Context, key v1alpha1.InstanceKey) {
 	b.mutex.Lock()
-	defer b.mutex.Unlock()
 	b.known.Insert(key)
+	b.mutex.Unlock()
+	b.follow(ctx, workspaceOf(key))
 }
 
 func (b *Blueprints) forget(key v1alpha1.InstanceKey) {

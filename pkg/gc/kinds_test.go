@@ -121,6 +121,41 @@ func TestWorkspaceWithoutBlueprintsIsNotFollowed(t *testing.T) {
 	}
 }
 
+func TestBlueprintThatIsMadeAnewWhileItsDeletionIsLookedAtIsFollowed(t *testing.T) {
+	sources := &definitions{watches: make(chan *definitionsWatch, 3)}
+	looking, made := make(chan struct{}), make(chan struct{})
+	seen := newLooks()
+	shelf, _ := startBlueprints(t, BlueprintsConfig{
+		Kinds: NewKinds(sources, map[v1alpha1.Target][]schema.GroupVersionResource{v1alpha1.TargetProvider: {CustomResourceDefinitions}}),
+		Uses:  func(v1alpha1.InstanceKey, v1alpha1.Target, string) bool { return true },
+		Ensure: func(_ context.Context, key v1alpha1.InstanceKey) (bool, error) {
+			if seen.at(key.Name) != 2 {
+				return true, nil
+			}
+			close(looking)
+			<-made
+			return false, nil // as it was when it was read
+		},
+	})
+	shelf.tell(watch.Added, "widgets")
+	seen.await(t, 1)
+	first := <-sources.watches
+	shelf.tell(watch.Deleted, "widgets")
+	<-looking
+	shelf.tell(watch.Added, "widgets")
+	shelf.tell(watch.Error, "") // means nothing, and is taken once the one before has been taken up
+	close(made)
+	<-first.ended
+	select {
+	case again := <-sources.watches:
+		seen.await(t, 2) // that it was gone, and that it is there
+		again.synced()
+		seen.await(t, 1)
+	case <-time.After(10 * time.Second):
+		t.Fatal("the workspace of the new one is not followed")
+	}
+}
+
 // TestKindsThatMayNotBeWatchedAreAskedFor is of a provider who has applied the manifests of an earlier release.
 func TestKindsThatMayNotBeWatchedAreAskedFor(t *testing.T) {
 	sources := &definitions{watches: make(chan *definitionsWatch, 1), denied: errors.New("away")}
