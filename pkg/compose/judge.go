@@ -98,7 +98,7 @@ func judge(request Request, f finding) verdict {
 	case errors.Is(f.err, plane.ErrNoHost):
 		return unavailable(fmt.Sprintf("krop has no %s plane: %v", f.key.Target, plane.ErrNoHost))
 	case plane.IsNotServed(f.err):
-		return unavailable(fmt.Sprintf("the %s plane does not serve %s now", f.key.Target, f.key.GroupResource))
+		return unavailable(notServed(f.key))
 	case errors.As(f.err, &answer) && isTransient(f.err):
 		return unavailable(answer.Status().Message)
 	case errors.As(f.err, &answer):
@@ -114,6 +114,15 @@ func busy(err error) verdict {
 	var over *budget.Over
 	errors.As(err, &over)
 	return verdict{code: http.StatusTooManyRequests, status: metav1.StatusReasonTooManyRequests, reason: over.Error()}
+}
+
+// notServed says what a plane lacks. A kind that is no API server's own reaches a consumer by a binding.
+func notServed(key v1alpha1.ObjectKey) string {
+	lacks := fmt.Sprintf("the %s plane does not serve %s now", key.Target, key.GroupResource)
+	if key.Target != v1alpha1.TargetConsumer || key.GroupResource.Group == "" {
+		return lacks
+	}
+	return lacks + ": if it stays so, bind the APIExport that offers it in the workspace"
 }
 
 func unavailable(reason string) verdict {
@@ -143,8 +152,7 @@ func permission(request Request, f finding, denial plane.Denial) string {
 	what := fmt.Sprintf("krop may not %s %s on the %s plane", denial.Verb, denial.Resource, f.key.Target)
 	switch f.key.Target {
 	case v1alpha1.TargetConsumer:
-		return fmt.Sprintf("%s: accept the permission claim {group: %q, resource: %s, verbs: [%s]} of the APIExport %s in spec.permissionClaims of the APIBinding",
-			what, denial.Resource.Group, denial.Resource.Resource, claimedVerbs(f.node), request.Program.Export.Name)
+		return what + ": " + acceptance(request.Program, denial.Resource)
 	case v1alpha1.TargetHost:
 		return what + ": grant it to krop's user on the host, as manifests/host does for Secrets"
 	default:
@@ -152,9 +160,31 @@ func permission(request Request, f finding, denial plane.Denial) string {
 	}
 }
 
-// claimedVerbs are the verbs that a blueprint claims for a node.
-func claimedVerbs(node *engine.NodePlan) string {
-	if node != nil && node.External {
+// acceptance names the permission claim of a resource as a consumer is to accept it. Which identity it has by now is
+// in the consumer's binding; resources of the core group have none.
+func acceptance(program *engine.Program, resource schema.GroupResource) string {
+	accept := fmt.Sprintf("accept the permission claim {group: %q, resource: %s, verbs: [%s]} of the APIExport %s in spec.permissionClaims of the APIBinding",
+		resource.Group, resource.Resource, claimedVerbs(program, resource), program.Export.Name)
+	if resource.Group == "" {
+		return accept
+	}
+	return accept + ", with the identityHash that status.exportPermissionClaims there has, if any"
+}
+
+// claimedVerbs are the verbs that a blueprint claims for a resource, by what all its nodes do with it.
+func claimedVerbs(program *engine.Program, resource schema.GroupResource) string {
+	read := false
+	for i := range program.Nodes {
+		node := &program.Nodes[i]
+		if node.Target != v1alpha1.TargetConsumer || node.GVR.GroupResource() != resource {
+			continue
+		}
+		if !node.External {
+			return `"*"`
+		}
+		read = true
+	}
+	if read {
 		return "get, list, watch"
 	}
 	return `"*"`

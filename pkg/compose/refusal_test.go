@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -144,14 +145,46 @@ func TestWhatADryRunCannotTellIsUnverifiable(t *testing.T) {
 	}
 }
 
-func TestClaimToAcceptHasTheVerbsThatTheBlueprintClaims(t *testing.T) {
-	external := node("n", v1alpha1.TargetConsumer, secrets)
-	external.External = true
-	if got := claimedVerbs(external); got != "get, list, watch" {
-		t.Errorf("of a resource that is only read: %s", got)
+func TestClaimToAcceptIsTheOneThatTheBlueprintHas(t *testing.T) {
+	databases := schema.GroupVersionResource{Group: "db.example.org", Version: "v1", Resource: "databases"}
+	read := node("read", v1alpha1.TargetConsumer, secrets)
+	read.External = true
+	written := node("written", v1alpha1.TargetConsumer, secrets)
+	writtenElsewhere := node("elsewhere", v1alpha1.TargetHost, secrets)
+	const identity = "identityHash"
+	for name, c := range map[string]struct {
+		nodes    []*engine.NodePlan
+		resource schema.GroupResource
+		verbs    string
+		identity bool
+	}{
+		"only read":                      {[]*engine.NodePlan{read}, secrets.GroupResource(), "[get, list, watch]", false},
+		"written":                        {[]*engine.NodePlan{written}, secrets.GroupResource(), `["*"]`, false},
+		"read and written":               {[]*engine.NodePlan{read, written}, secrets.GroupResource(), `["*"]`, false},
+		"read, written on another plane": {[]*engine.NodePlan{read, writtenElsewhere}, secrets.GroupResource(), "[get, list, watch]", false},
+		"of an API that has an identity": {[]*engine.NodePlan{node("n", v1alpha1.TargetConsumer, databases)}, databases.GroupResource(), `["*"]`, true},
+	} {
+		program := &engine.Program{}
+		for _, n := range c.nodes {
+			program.Nodes = append(program.Nodes, *n.Node)
+		}
+		told := acceptance(program, c.resource)
+		if !strings.Contains(told, "verbs: "+c.verbs) || strings.Contains(told, identity) != c.identity {
+			t.Errorf("%s: %s", name, told)
+		}
 	}
-	if got := claimedVerbs(node("n", v1alpha1.TargetConsumer, secrets)); got != `"*"` {
-		t.Errorf("of a resource that is written: %s", got)
+}
+
+func TestKindThatAConsumerHasNotBoundIsToBeBound(t *testing.T) {
+	const remedy = "bind the APIExport"
+	for target, want := range map[v1alpha1.Target]bool{v1alpha1.TargetConsumer: true, v1alpha1.TargetHost: false} {
+		key := v1alpha1.ObjectKey{Target: target, GroupResource: schema.GroupResource{Group: "db.example.org", Resource: "databases"}}
+		if told := notServed(key); strings.Contains(told, remedy) != want {
+			t.Errorf("%s: %s", target, told)
+		}
+	}
+	if told := notServed(v1alpha1.ObjectKey{Target: v1alpha1.TargetConsumer, GroupResource: secrets.GroupResource()}); strings.Contains(told, remedy) {
+		t.Errorf("of a built-in kind: %s", told)
 	}
 }
 

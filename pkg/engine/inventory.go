@@ -1,9 +1,8 @@
 package engine
 
 import (
-	"unicode/utf8"
-
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+	"go.opendefense.cloud/krop/pkg/budget"
 )
 
 // maxMessage is how many bytes of a message are stored: enough to act on, and small against etcd's
@@ -153,16 +152,13 @@ func (p *Plan) row(n *NodePlan) v1alpha1.ComposedResource {
 	return row
 }
 
-// Truncated is what is stored of a message. It is never cut within a character.
+// Truncated is what is stored of a message: its beginning and its end.
 func Truncated(message string) string {
 	if len(message) <= maxMessage {
 		return message
 	}
-	end := maxMessage
-	for end > 0 && !utf8.RuneStart(message[end]) {
-		end--
-	}
-	return message[:end] + "…"
+	head, tail := budget.Ends(message, maxMessage)
+	return head + "…" + tail
 }
 
 // Stale is the children that the plan has decided against: their node is Desired or Ignored and

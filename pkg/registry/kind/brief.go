@@ -2,6 +2,7 @@ package kind
 
 import (
 	"io"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -30,6 +31,9 @@ func brief(status *metav1.Status) *metav1.Status {
 		return status
 	}
 	out := status.DeepCopy()
+	if causes > 0 {
+		withoutBody(out)
+	}
 	out.Message = budget.Cut(out.Message, min(max(1, causes), maxListed))
 	if causes == 0 {
 		return out
@@ -39,6 +43,23 @@ func brief(status *metav1.Status) *metav1.Status {
 		out.Details.Causes[i].Message = budget.Cut(out.Details.Causes[i].Message, 1)
 	}
 	return out
+}
+
+// patchField is where the API machinery reports what it can't decode of a patched object.
+const patchField = "patch"
+
+// withoutBody takes out the patched object, which the API machinery quotes as a whole, status and managed fields
+// included, before it says which field it doesn't know.
+func withoutBody(status *metav1.Status) {
+	cause := &status.Details.Causes[0]
+	body := strings.Index(cause.Message, `"`)
+	reason := strings.LastIndex(cause.Message, `": strict decoding error: `)
+	if cause.Field != patchField || body < 0 || reason <= body {
+		return
+	}
+	told := cause.Message[:body] + cause.Message[reason+len(`": `):]
+	status.Message = strings.Replace(status.Message, cause.Message, told, 1)
+	cause.Message = told
 }
 
 // maxListed is how many causes at their longest a message has room for, which repeats them all.
