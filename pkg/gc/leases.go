@@ -86,9 +86,15 @@ func (l *Leases) Run(ctx context.Context) {
 
 // takePart holds one lease until it ends.
 func (l *Leases) takePart(ctx context.Context) error {
-	session, err := concurrency.NewSession(l.client, concurrency.WithTTL(int(l.ttl/time.Second)))
+	seconds := int(l.ttl / time.Second)
+	// The session would ask for it under the client's context, which outlives ctx.
+	lease, err := l.client.Grant(ctx, int64(seconds))
 	if err != nil {
 		return fmt.Errorf("asking for a lease: %w", err)
+	}
+	session, err := concurrency.NewSession(l.client, concurrency.WithLease(lease.ID), concurrency.WithTTL(seconds))
+	if err != nil {
+		return fmt.Errorf("keeping a lease: %w", err)
 	}
 	defer func() { _ = session.Close() }() // gives the slices back; if that fails, the lease runs out
 	t := &tenure{leases: l, lease: session.Lease(), members: map[string]bool{}}

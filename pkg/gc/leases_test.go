@@ -2,6 +2,7 @@ package gc
 
 import (
 	"context"
+	"net"
 	"net/url"
 	"path/filepath"
 	"strconv"
@@ -133,6 +134,34 @@ func TestAReplicaThatDiesLosesItsClusters(t *testing.T) {
 	b.crash()
 	eventually(t, "the survivor owns all", func() bool { return a.count() == leaseSlices })
 	eventually(t, "the dead one owns nothing", func() bool { return b.count() == 0 })
+}
+
+// TestAReplicaEndsWithoutALease is of an etcd that takes connections and says nothing.
+func TestAReplicaEndsWithoutALease(t *testing.T) {
+	mute, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mute.Close()
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"http://" + mute.Addr().String()}, Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); NewLeases(client, "/krop-leases", "a").Run(ctx) }()
+	asking, err := mute.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer asking.Close()
+	cancel()
+	select {
+	case <-ended:
+	case <-time.After(5 * time.Second):
+		t.Error("it goes on asking for one")
+	}
 }
 
 func TestInstallationIsThatOfTheStorage(t *testing.T) {
