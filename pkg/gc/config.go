@@ -56,9 +56,6 @@ type Config struct {
 	Bindings Bindings
 	// Ownership may be nil: then this replica looks after all consumers.
 	Ownership Ownership
-	// MaySweep is asked before orphans are deleted; nil means always. It must say no while storage may
-	// lack what it once held, as after a restore that nobody has confirmed.
-	MaySweep func() bool
 	// StorageSince is when storage began (see StorageSince). Children that are older are of a storage
 	// that was lost: that their instances aren't in this one proves nothing, and they are never swept.
 	StorageSince time.Time
@@ -76,9 +73,6 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Ownership == nil {
 		c.Ownership = ownsAll{}
-	}
-	if c.MaySweep == nil {
-		c.MaySweep = func() bool { return true }
 	}
 	if c.Resync == 0 {
 		c.Resync = DefaultResync

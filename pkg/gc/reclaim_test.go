@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -234,29 +233,6 @@ func TestSweepBelievesNoFailedRead(t *testing.T) {
 	b.stored.mutex.Unlock()
 	b.strays.again()
 	eventually(t, "with proof it goes", func() bool { return !b.shared.has("orphan") })
-}
-
-func TestSweepWaitsForStorageToBeConfirmed(t *testing.T) {
-	b := newBed()
-	var confirmed atomic.Bool
-	var asked atomic.Int64
-	b.Loop.config.MaySweep = func() bool {
-		asked.Add(1)
-		return confirmed.Load()
-	}
-	b.start(t, testProgram("v1", secretNode))
-	of := source{v1alpha1.TargetProvider, testGVR}
-	eventually(t, "children are watched", func() bool { return b.sources.isOpen(of) })
-	b.place(of, child("orphan", "u", "1", "c", "dead"))
-	eventually(t, "a sweep is due", func() bool { return asked.Load() > 0 })
-	b.strays.again()
-	eventually(t, "another one is, after the first", func() bool { return asked.Load() > 1 })
-	if !b.shared.has("orphan") {
-		t.Fatal("deleted while storage may lack what it once held")
-	}
-	confirmed.Store(true)
-	b.strays.again()
-	eventually(t, "the orphan is deleted", func() bool { return !b.shared.has("orphan") })
 }
 
 func TestChildrenOfALostStorageAreLeft(t *testing.T) {
