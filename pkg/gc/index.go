@@ -128,13 +128,16 @@ func (x *index) remove(uid types.UID) (sourcesChanged bool) {
 	return x.leave(e.set)
 }
 
-// removeKey forgets whatever is known under a name of which storage says that there is nothing.
-func (x *index) removeKey(key v1alpha1.InstanceKey) {
+// removeKey forgets whatever is known under a name of which storage says that there is nothing, and says what
+// that was.
+func (x *index) removeKey(key v1alpha1.InstanceKey) (gone []types.UID) {
 	for _, uid := range x.uidsIn(key.Cluster) {
 		if known, ok := x.find(uid); ok && known == key {
 			x.remove(uid)
+			gone = append(gone, uid)
 		}
 	}
+	return gone
 }
 
 // find returns the name of the instance with this UID.

@@ -73,7 +73,9 @@ func TestIndexTellsARecreatedInstanceFromItsPredecessor(t *testing.T) {
 	if !ok || key.Name != "a" || key.Cluster != "c" || key.Namespace != "default" {
 		t.Errorf("the successor is %v, %t", key, ok)
 	}
-	x.removeKey(key)
+	if gone := x.removeKey(key); len(gone) != 1 || gone[0] != "new" {
+		t.Errorf("gone are %v", gone)
+	}
 	if _, ok := x.find(types.UID("new")); ok {
 		t.Error("an instance is known that storage doesn't have")
 	}

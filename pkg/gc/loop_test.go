@@ -1,6 +1,7 @@
 package gc
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -406,4 +407,28 @@ func TestAnEventEndsTheBackoffOfAFailingInstance(t *testing.T) {
 	if failures := b.queue.failures.NumRequeues(key); failures > 2 {
 		t.Errorf("the next try is that of failure %d", failures)
 	}
+}
+
+func TestNothingIsWatchedAfterTheEnd(t *testing.T) {
+	b := newBed()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); b.Run(ctx) }()
+	b.Serve(testExport, testProgram("v1"), b.stored)
+	eventually(t, "the instances are watched", func() bool { return b.stored.watched() == 1 })
+	cancel()
+	<-ended
+	replaced := newMemory()
+	b.Serve(testExport, testProgram("v2"), replaced)
+	b.watches.Wait()
+	if replaced.watched() != 0 {
+		t.Error("what was served last is watched")
+	}
+}
+
+// watched is how often the instances have been watched.
+func (m *memory) watched() int {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	return len(m.watchers)
 }

@@ -65,7 +65,7 @@ func (s *served) swap(program *engine.Program, instances Instances) {
 	different := program.SpecHash != s.program.SpecHash || program.Kinds.Hash() != s.program.Kinds.Hash()
 	newStorage := instances != s.instances
 	s.program, s.instances = program, instances
-	if newStorage && s.ctx != nil {
+	if newStorage && s.ctx != nil && s.ctx.Err() == nil { // after the loop's end nobody waits for what is begun
 		s.unfollow()
 		s.follow()
 	}
@@ -146,7 +146,7 @@ func (s *served) forget(instance *unstructured.Unstructured) {
 
 // forgetKey drops whatever is known under a name of which storage says that there is nothing.
 func (s *served) forgetKey(key v1alpha1.InstanceKey) {
-	s.index.removeKey(key)
+	s.unbound.remove(s.index.removeKey(key)...)
 	s.externals.readers.removeKey(key)
 }
 

@@ -34,6 +34,18 @@ func TestBindingsAreAskedForOncePerExportWhateverIsInDoubt(t *testing.T) {
 	}
 }
 
+// TestNothingIsKeptOfAnUnboundInstanceWhoseEndWasMissed is of one whose deletion no event told of.
+func TestNothingIsKeptOfAnUnboundInstanceWhoseEndWasMissed(t *testing.T) {
+	b := newBed()
+	kind := newServed(b.Loop, testExport, testProgram("v1"), b.stored)
+	key := kind.put(instance("c", "a", "u"))
+	kind.unbound.add(kind.index.uidsIn("c"))
+	kind.forgetKey(key)
+	if kind.unbound.has("u") || len(kind.index.uidsIn("c")) != 0 {
+		t.Error("it is still known")
+	}
+}
+
 func TestIndexFindsTheInstancesOfACluster(t *testing.T) {
 	x := newIndex(testExport)
 	x.put(stored("c", "a", "1"))
