@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -174,7 +175,7 @@ func (p *pass) compose(ctx context.Context, instance *unstructured.Unstructured)
 // Where the binding is gone, the consumer's workspace can't be reached any more: those children are the
 // consumer's to keep, and aren't waited for. Only instances among them are krop's: they go first.
 func (p *pass) teardown(ctx context.Context, instance *unstructured.Unstructured) (result, error) {
-	if !hasFinalizer(instance) {
+	if !slices.Contains(instance.GetFinalizers(), v1alpha1.Finalizer) {
 		return resultFinished, nil // somebody else's finalizer holds it
 	}
 	if p.kind.unbound.has(instance.GetUID()) {
@@ -233,13 +234,4 @@ func (p *pass) request(instance *unstructured.Unstructured) compose.Request {
 		Program: p.program, Consumer: p.key.Cluster, Instance: instance,
 		Reads: func(references []engine.Reference) { p.kind.externals.reads(p.key, instance.GetUID(), references) },
 	}
-}
-
-func hasFinalizer(instance *unstructured.Unstructured) bool {
-	for _, finalizer := range instance.GetFinalizers() {
-		if finalizer == v1alpha1.Finalizer {
-			return true
-		}
-	}
-	return false
 }
