@@ -13,6 +13,8 @@ var (
 		Why: "each is some 200 bytes of memory, and may be a step for every character that is matched"})
 	NodeSeconds = define(Bound{Name: "nodeTime", Fixed: true, Of: "time to evaluate the expressions of one resource", Unit: "seconds", Default: 2, Answer: Invalid,
 		Why: "costs stop them long before; this is for work that they underestimate"})
+	PlanSeconds = define(Bound{Name: "planTime", Fixed: true, Of: "time to evaluate all expressions of the instance", Unit: "seconds", Default: 5, Answer: Invalid,
+		Why: "the same for an instance of many resources: a plan is made several times in a write, which has 25 seconds"})
 )
 
 // What an instance may be, and be composed of.

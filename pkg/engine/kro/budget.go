@@ -2,7 +2,6 @@ package kro
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/interpreter"
@@ -34,6 +33,8 @@ func init() {
 		panic(err)
 	}
 }
+
+var errUnbounded = errors.New("expressions are evaluated without a budget")
 
 // metering is a CEL library of program options only.
 type metering struct{}
@@ -67,7 +68,7 @@ func checkBounded() error {
 	_, _, err = program.Eval(&scope{pass: &pass{meter: meter{expression: 1000, plan: 1000, slice: slice}}})
 	var cancelled interpreter.EvalCancelledError
 	if !errors.As(err, &cancelled) {
-		return fmt.Errorf("expressions are evaluated without a budget")
+		return errUnbounded
 	}
 	return nil
 }

@@ -1,9 +1,12 @@
 package kro
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
@@ -71,7 +74,7 @@ func TestExpressionsAreBounded(t *testing.T) {
 		"search in a loop":          "string(lists.range(10000).all(i, !schema.spec.text.contains('b')))",
 		"comparisons of long lists": "string(lists.range(100000).all(i, schema.spec.list == schema.spec.list))",
 		"distinct":                  "string(size(lists.range(50000).distinct()))",
-		"large regular expression":  "string(schema.spec.text.matches('" + strings.Repeat("a{1000}", 100) + "'))",
+		"large regular expression":  "string(schema.spec.text.matches('" + strings.Repeat("a{1000}", 100) + "' + string(schema.spec.n)))",
 		"sort":                      "string(size(lists.range(400000).sort()))",
 		"sort by":                   "string(size(lists.range(400000).sortBy(e, -e)))",
 		"split":                     "string(lists.range(1000).all(i, size(schema.spec.text.split('')) > 0))",
@@ -83,6 +86,22 @@ func TestExpressionsAreBounded(t *testing.T) {
 		"flatten":                   "cel.bind(a, [schema.spec.list,schema.spec.list,schema.spec.list,schema.spec.list], cel.bind(b, [a,a,a,a,a,a,a,a], cel.bind(c, [b,b,b,b,b,b,b,b], string(size([c,c,c,c].flatten(4))))))",
 		"literal range":             "string(size(lists.range(1000000000)))",
 		"literal repetition":        "string(lists.range(1000000).map(i, 'aaaaaaaaaaaaaaaaaaaaaaaaaa' + string(i)).join('').size())",
+		"member of a list":          doubled("string(V in [W])"),
+		"place in a list":           doubled("string([V].indexOf(W))"),
+		"last place in a list":      doubled("string([V].lastIndexOf(W))"),
+		"distinct of lists":         doubled("string(size([V, W].distinct()))"),
+		"options":                   doubled("string(optional.of(V) == optional.of(W))"),
+		"options in a list":         doubled("string([optional.of(V)] == [optional.of(W)])"),
+		"a list of itself":          bound("v", 62, "[1]", "V + V", "string(size(v62)) + string(lists.range(1000).all(i, lists.range(1000).all(j, i + j >= 0)))"),
+		"errors that are caught":    doubled("string(lists.range(1000).exists(i, V == W))"),
+		"a large exponent":          "string(isQuantity('1e-2147483647'))",
+		"a long quantity":           "string(isQuantity('0.' + schema.spec.text))",
+		"search for all":            "string(size(schema.spec.text.findAll('a.*b|a')))",
+		"search for all in a text":  "string(size(schema.spec.text.findAll('a.*' + schema.spec.list[0] + '|a')))",
+		"search in a loop, written": "string(lists.range(100000).all(i, schema.spec.text.find('b') == ''))",
+		"loops without calls":       "cel.bind(l, lists.range(300000), string(size(l.map(a, l.filter(b, false)))))",
+		"lists in a loop":           "string(size(lists.range(100000).map(a, [" + strings.Repeat("1,", 3000) + "1])))",
+		"maps in a loop":            "string(size(lists.range(100000).map(a, {" + strings.Repeat("a:[a,a],", 500) + "-1:[a]})))",
 		"transform":                 "string(size(schema.spec.list.transformList(i, a, schema.spec.list.transformList(j, b, schema.spec.list.transformMapEntry(k, c, {string(k): a + b + c})))))",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -99,6 +118,88 @@ func TestExpressionsAreBounded(t *testing.T) {
 				t.Errorf("%d MiB were allocated, expected at most %d", allocated>>20, most>>20)
 			}
 		})
+	}
+}
+
+// bound is an expression with n names bound one in the other, the last one's value being v<n>: V in the step is the
+// name before.
+func bound(name string, n int, first, step, last string) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "cel.bind(%s0, %s, ", name, first)
+	for i := range n {
+		fmt.Fprintf(&out, "cel.bind(%s%d, %s, ", name, i+1, strings.ReplaceAll(step, "V", fmt.Sprint(name, i)))
+	}
+	return out.String() + last + strings.Repeat(")", n+1)
+}
+
+// doubled is an expression over V and W, two lists that are equal and have a trillion elements that are shared.
+func doubled(expression string) string {
+	const n = 40
+	last := strings.NewReplacer("V", fmt.Sprint("v", n), "W", fmt.Sprint("w", n)).Replace(expression)
+	return bound("v", n, "[1]", "[V, V]", bound("w", n, "[1]", "[V, V]", last))
+}
+
+// TestAPlanTakesNoLongerThanItMay has resources each of which takes longer than its cost says, and none of which takes
+// longer than one may.
+func TestAPlanTakesNoLongerThanItMay(t *testing.T) {
+	before := planTime
+	defer func() { planTime = before }()
+	planTime = 100 * time.Millisecond
+	blueprint := chain(20)
+	for i := range blueprint.Spec.Resources {
+		blueprint.Spec.Resources[i].Template.Raw = fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"%d"},"data":{"x":%s}}`, i,
+			quoted(`${string(lists.range(2000).all(i, timestamp("2020-01-01T00:00:00Z").getHours("Europe/Berlin") >= 0))}`))
+	}
+	program, errs := Compile(blueprint, testExport, kindsForTest(t), Limits{})
+	if len(errs) > 0 {
+		t.Fatal(errs.ToAggregate())
+	}
+	plan := program.Plan(oneInstance(nil), "c", nil, nil)
+	last := plan.Nodes[len(plan.Nodes)-1]
+	if last.Outcome != engine.Failed || !strings.Contains(last.Err.Message, budget.PlanSeconds.Name) {
+		t.Errorf("got %s, %v, want Failed, naming %s", last.Outcome, last.Err, budget.PlanSeconds.Name)
+	}
+}
+
+func TestWhatTakesLongerThanItCostsTakesTurns(t *testing.T) {
+	m := newMeter(Limits{}, "tenant")
+	m.turn.since = time.Now().Add(-time.Hour)
+	for range lookEvery {
+		m.spend(1)
+	}
+	if !m.turn.end() {
+		t.Error("it has no turn")
+	}
+}
+
+// TestAStatusIsBounded has a status that would be gigabytes, of an instance of 30 kilobytes.
+func TestAStatusIsBounded(t *testing.T) {
+	blueprint := chain(1)
+	fields := make(map[string]string)
+	for i := range 4000 {
+		fields[fmt.Sprint("s", i)] = "${schema.spec.list}"
+	}
+	status, err := json.Marshal(fields)
+	if err != nil {
+		t.Fatal(err)
+	}
+	blueprint.Spec.Schema.Spec.Raw = []byte(`{"value":"string","list":"[]string"}`)
+	blueprint.Spec.Schema.Status.Raw = status
+	program, errs := Compile(blueprint, testExport, kindsForTest(t), Limits{})
+	if len(errs) > 0 {
+		t.Fatal(errs.ToAggregate())
+	}
+	list := make([]any, 15_000)
+	for i := range list {
+		list[i] = "x"
+	}
+	var plan *engine.Plan
+	allocated := allocations(func() { plan = program.Plan(oneInstance(map[string]any{"list": list}), "c", nil, nil) })
+	if plan.StatusError == nil || !strings.Contains(plan.StatusError.Error(), budget.ValueBytes.Name) {
+		t.Errorf("got %.300v, want %s", plan.StatusError, budget.ValueBytes.Name)
+	}
+	if most := uint64(256 << 20); allocated > most {
+		t.Errorf("%d MiB were allocated, expected at most %d", allocated>>20, most>>20)
 	}
 }
 
@@ -154,7 +255,9 @@ func TestMeteredExpressionsGiveTheSame(t *testing.T) {
 		`ip("10.0.0.1").family()`, `isIP("x")`, `cidr("10.0.0.0/8").prefixLength()`, `isCIDR("x")`, `semver("1.2.3").major()`, `isSemver("x")`,
 		`base64.encode(b"abc")`, `base64.decode("YWJj")`, `hash.sha256("a")`, `hash.md5("a")`, `hash.fnv64a("a")`,
 		`"a,b".split(",")`, `"a,b,c".split(",", 2)`, `["a", "b"].join("-")`, `["a", "b"].join()`, `"aXbX".replace("X", "-")`, `"aXbX".replace("X", "-", 1)`,
-		`"%s-%d".format(["a", 5])`, `"abc".matches("a.c")`, `"abc1".find("[0-9]")`, `"a1b2".findAll("[0-9]")`, `"a1b2".findAll("[0-9]", 1)`,
+		`"%s-%d".format(["a", 5])`, `"abc".matches("a.c")`, `"abc1".find("[0-9]")`, `"a1b2".findAll("[0-9]")`, `"a1b2".findAll("[0-9]", 1)`, `"a1b2".findAll("[0-9]", 0)`, `"a1b2".findAll("[0-9]", -1)`, `"aaa".findAll("")`,
+		`lists.range(300).map(i, string(i)).join(" ").findAll("[0-9]+")`, `lists.range(300).map(i, string(i)).join(" ").findAll(dyn("[0-9]+"), 77)`, `dyn("a").findAll(dyn(1))`,
+		`"a".findAll("a", dyn("x"))`, `[1] in [[1], [2]]`, `[[1], [2]].indexOf([2])`, `[[1], [1]].distinct()`, `optional.of(1) == optional.of(1)`, `isQuantity("1e100")`, `quantity("12E")`, `isQuantity("1ex")`,
 		`json.marshal({"a": [1, "b"]})`, `json.encode({"a": [1, "b"]})`, `json.unmarshal("{\"a\": 1}").a`,
 		`[1, 2].sum()`, `[3, 1].min()`, `[3, 1].max()`, `[1, 2].isSorted()`, `[1, 2, 3].slice(0, 2)`, `[3, 1, 2].sort()`, `["b", "a"].sort()`,
 		`[{"k": 2}, {"k": 1}].sortBy(e, e.k)`, `[1, 1, 2].distinct()`, `[[1], [2, [3]]].flatten()`, `[[1], [2, [3]]].flatten(2)`,

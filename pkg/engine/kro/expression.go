@@ -14,7 +14,6 @@ import (
 	"github.com/kubernetes-sigs/kro/pkg/cel/sentinels"
 	"github.com/kubernetes-sigs/kro/pkg/graph"
 
-	"go.opendefense.cloud/krop/pkg/budget"
 	"go.opendefense.cloud/krop/pkg/engine"
 )
 
@@ -59,7 +58,7 @@ func (e *expression) eval(scope *scope) (ref.Val, error) {
 	case err == nil:
 		return value, nil
 	case errors.As(err, &cancelled) && scope.pass.timedOut(), strings.Contains(err.Error(), "operation interrupted"):
-		return nil, Limits{}.More(budget.NodeSeconds)
+		return nil, scope.pass.late()
 	case errors.As(err, &cancelled):
 		return nil, meter.cancelled()
 	default:

@@ -168,6 +168,7 @@ func (g *graphProgram) Start(instance *unstructured.Unstructured) (engine.Pass, 
 		instance: instance,
 		schema:   g.instance.value(withoutStatus(instance.Object)),
 		states:   make(map[v1alpha1.NodeID]*state, len(g.nodes)),
+		left:     planTime,
 		meter:    newMeter(g.limits, instance.GetAnnotations()[v1alpha1.AnnotationConsumerCluster]),
 	}, nil
 }

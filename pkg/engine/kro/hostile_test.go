@@ -63,6 +63,7 @@ func TestHostileBlueprintsAreRefused(t *testing.T) {
 		"thousands of dependencies":             {web(budget.Resources.Default), "--max-dependencies"},
 		"eleven axes":                           {axes(budget.Dimensions.Default + 1), "--max-foreach-axes"},
 		"a giant regular expression in a field": {withField(`string | pattern="` + strings.Repeat("a{1000}", 1000) + `"`), "maxPatternStates"},
+		"one in an expression":                  {withData("${schema.spec.value.find('" + strings.Repeat("a{1000}", 1000) + "')}"), "maxPatternStates"},
 		"quantifiers in a rule":                 {withField(`[]string | validation="self.all(a, self.all(b, self.all(c, self.all(d, a + b + c != d))))"`), "cost"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -13,12 +13,17 @@ type meter struct {
 	limits Limits
 	// expression is what is left for the expression at hand, and plan what is left for all of them.
 	expression, plan int
-	// rendered is how many bytes of children may still be made.
-	rendered int
+	// rendered is how many bytes of children may still be made, and projected of status.
+	rendered, projected int
 	// slice is what may be spent before others get their turn. See turn.
 	slice int
 	turn  turn
+	// calls is how often something was spent.
+	calls int
 }
+
+// lookEvery is how many calls are between two looks at the clock, which takes as long as a call.
+const lookEvery = 64
 
 func newMeter(limits Limits, tenant string) meter {
 	return meter{
@@ -26,6 +31,7 @@ func newMeter(limits Limits, tenant string) meter {
 		expression: limits.Of(budget.ExpressionCost),
 		plan:       limits.Of(budget.PlanCost),
 		rendered:   limits.Of(budget.RenderedBytes),
+		projected:  maxValue,
 		slice:      slice,
 		turn:       turn{tenant: tenant},
 	}
@@ -52,6 +58,9 @@ func (m *meter) spend(cost int) {
 func (m *meter) take(cost int) error {
 	m.plan -= cost
 	m.slice -= cost
+	if m.calls++; m.calls%lookEvery == 0 && m.turn.isOver() {
+		m.slice = -1
+	}
 	switch {
 	case m.plan < 0:
 		return m.limits.More(budget.PlanCost)
@@ -66,6 +75,14 @@ func (m *meter) take(cost int) error {
 func (m *meter) render(size int) error {
 	if m.rendered -= size; m.rendered < 0 {
 		return m.limits.More(budget.RenderedBytes)
+	}
+	return m.take(size / bytesPerUnit)
+}
+
+// project pays for bytes of the status.
+func (m *meter) project(size int) error {
+	if m.projected -= size; m.projected < 0 {
+		return tooLarge(maxValue + 1)
 	}
 	return m.take(size / bytesPerUnit)
 }

@@ -12,11 +12,26 @@ import (
 	krocel "github.com/kubernetes-sigs/kro/pkg/cel"
 )
 
-// metered makes a call pay before it is made. Every loop makes calls, so that all of them end.
+// metered makes what takes time or memory pay before it is done: calls, making lists and maps, and loops, so that all
+// of them end.
 func metered(node interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
-	call, ok := node.(interpreter.InterpretableCall)
-	if !ok {
-		return node, nil
+	switch n := node.(type) {
+	case interpreter.InterpretableCall:
+		return meteredCall(n)
+	case interpreter.InterpretableConstructor:
+		return &construction{InterpretableConstructor: n, cost: 1 + len(n.InitVals())}, nil
+	case interpreter.InterpretableConst:
+		// What a loop asks before each turn is a call, or this.
+		if n.Value() == types.True {
+			return &truth{n}, nil
+		}
+	}
+	return node, nil
+}
+
+func meteredCall(call interpreter.InterpretableCall) (interpreter.InterpretableV2, error) {
+	if err := checkPattern(call); err != nil {
+		return nil, err
 	}
 	price := prices[call.Function()]
 	if price == nil {
@@ -29,7 +44,42 @@ func metered(node interpreter.InterpretableV2) (interpreter.InterpretableV2, err
 	if operation == nil {
 		return &flatCall{call}, nil
 	}
-	return &pricedCall{InterpretableCall: call, args: call.Args(), price: price, operation: operation}, nil
+	priced := pricedCall{call: call, args: call.Args(), price: price, operation: operation}
+	if call.Function() == searchAll {
+		return newSearch(priced)
+	}
+	return &priced, nil
+}
+
+// construction makes a list, a map or an object.
+type construction struct {
+	interpreter.InterpretableConstructor
+	cost int
+}
+
+// Exec implements interpreter.InterpretableV2.
+func (c *construction) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	meterOf(frame).spend(c.cost)
+	return c.InterpretableConstructor.Exec(frame)
+}
+
+// Eval implements interpreter.Interpretable.
+func (c *construction) Eval(vars interpreter.Activation) ref.Val {
+	return c.Exec(interpreter.AsFrame(vars))
+}
+
+// truth is the constant.
+type truth struct{ interpreter.InterpretableConst }
+
+// Exec implements interpreter.InterpretableV2.
+func (t *truth) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	meterOf(frame).spend(1)
+	return t.InterpretableConst.Exec(frame)
+}
+
+// Eval implements interpreter.Interpretable.
+func (t *truth) Eval(vars interpreter.Activation) ref.Val {
+	return t.Exec(interpreter.AsFrame(vars))
 }
 
 // flatCall is a call that costs the same whatever its arguments.
@@ -46,29 +96,45 @@ func (c *flatCall) Eval(vars interpreter.Activation) ref.Val {
 	return c.Exec(interpreter.AsFrame(vars))
 }
 
-// pricedCall is a call whose cost depends on its arguments.
+// pricedCall is a call whose cost depends on its arguments. To CEL it is no call: it would put in its place one with a
+// regular expression that is made beforehand, and that pays nothing.
 type pricedCall struct {
-	interpreter.InterpretableCall
+	call      interpreter.InterpretableCall
 	args      []interpreter.InterpretableV2
 	price     func(args []ref.Val) int
 	operation functions.FunctionOp
 }
 
+// ID implements interpreter.Interpretable.
+func (c *pricedCall) ID() int64 { return c.call.ID() }
+
 // Exec implements interpreter.InterpretableV2.
 func (c *pricedCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
-	args := make([]ref.Val, len(c.args))
+	args, failed := c.evaluated(frame)
+	if failed != nil {
+		return failed
+	}
+	meter := meterOf(frame)
+	cost := c.price(args)
+	if cost > maxValue {
+		// Finding out has taken time, and a loop may ask again.
+		meter.spend(1 + maxValue/bytesPerUnit)
+		return types.NewErr("%s: %w", c.call.Function(), tooLarge(cost))
+	}
+	meter.spend(1 + cost/bytesPerUnit)
+	return types.LabelErrNode(c.ID(), c.operation(args...))
+}
+
+// evaluated are the values of the arguments, or the first of them that has none.
+func (c *pricedCall) evaluated(frame *interpreter.ExecutionFrame) (args []ref.Val, failed ref.Val) {
+	args = make([]ref.Val, len(c.args))
 	for i, arg := range c.args {
 		args[i] = arg.Exec(frame)
 		if types.IsUnknownOrError(args[i]) {
-			return args[i]
+			return nil, args[i]
 		}
 	}
-	cost := c.price(args)
-	if cost > maxValue {
-		return types.NewErr("%s: %w", c.Function(), tooLarge(cost))
-	}
-	meterOf(frame).spend(1 + cost/bytesPerUnit)
-	return types.LabelErrNode(c.ID(), c.operation(args...))
+	return args, nil
 }
 
 // Eval implements interpreter.Interpretable.

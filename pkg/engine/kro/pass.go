@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/kubernetes-sigs/kro/pkg/graph"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,6 +24,8 @@ type pass struct {
 	meter  meter
 	// ctx ends the evaluation of the node at hand.
 	ctx context.Context
+	// left is the time that there is for the steps to come.
+	left time.Duration
 }
 
 // state is what a pass has found out about one node. Answers are kept, so that a graph with many
@@ -80,6 +83,10 @@ func (p *pass) resolve(name string) (any, bool) {
 func (p *pass) evaluate(id v1alpha1.NodeID, step func() error) (err error) {
 	if p.ctx != nil {
 		return step()
+	}
+	if p.left <= 0 {
+		err := p.late()
+		return &engine.ExpressionError{Node: id, Message: err.Error(), Cause: err}
 	}
 	stop := p.begin()
 	defer func() {

@@ -1,6 +1,8 @@
 package kro
 
 import (
+	"errors"
+	"strconv"
 	"strings"
 
 	"github.com/google/cel-go/common/operators"
@@ -20,13 +22,13 @@ const (
 // bytes it looks at or makes. They are known before the call is made, since one call can make very
 // much out of little ("a" repeated a million times, each replaced by a megabyte).
 var prices = map[string]func(args []ref.Val) int{
-	operators.Add: plus, operators.Equals: comparison, operators.NotEquals: comparison, operators.In: linear,
+	operators.Add: plus, operators.Equals: comparison, operators.NotEquals: comparison, operators.In: membership,
 	operators.Less: comparison, operators.LessEquals: comparison, operators.Greater: comparison, operators.GreaterEquals: comparison,
 
-	"contains": linear, "startsWith": linear, "endsWith": linear, "charAt": linear, "indexOf": linear, "lastIndexOf": linear,
+	"contains": linear, "startsWith": linear, "endsWith": linear, "charAt": linear, "indexOf": position, "lastIndexOf": position,
 	"lowerAscii": linear, "upperAscii": linear, "trim": linear, "substring": linear, "reverse": linear, "strings.quote": linear,
 	"size": linear, "string": linear, "bytes": linear, "int": linear, "double": linear, "timestamp": linear, "duration": linear,
-	"quantity": linear, "isQuantity": linear, "url": linear, "isURL": linear, "ip": linear, "isIP": linear, "cidr": linear, "isCIDR": linear,
+	"quantity": exponent, "isQuantity": exponent, "url": linear, "isURL": linear, "ip": linear, "isIP": linear, "cidr": linear, "isCIDR": linear,
 	"semver": linear, "isSemver": linear, "base64.encode": linear, "base64.decode": linear,
 	"hash.sha256": linear, "hash.md5": linear, "hash.fnv64a": linear,
 	"split": parts, "join": joined, "replace": replaced, "format": deepSize, "strings.format": deepSize,
@@ -34,7 +36,7 @@ var prices = map[string]func(args []ref.Val) int{
 	"json.marshal": deepSize, "json.encode": deepSize, "json.unmarshal": unmarshalled,
 
 	"sum": linear, "min": linear, "max": linear, "isSorted": linear, "slice": linear,
-	"sort": sorting, "lists.@sortByAssociatedKeys": sorting, "@sortByAssociatedKeys": sorting, "distinct": quadratic, "flatten": deepSize,
+	"sort": sorting, "lists.@sortByAssociatedKeys": sorting, "@sortByAssociatedKeys": sorting, "distinct": pairs, "flatten": deepSize,
 	"lists.setAtIndex": linear, "lists.insertAtIndex": linear, "lists.removeAtIndex": linear,
 	"lists.range": func(args []ref.Val) int { return integer(args, 0) * elementSize },
 	"merge":       linear, "deepMerge": deepSize,
@@ -54,7 +56,7 @@ func size(value ref.Val) int {
 		return len(v)
 	case traits.Sizer:
 		if n, ok := v.Size().(types.Int); ok {
-			return int(n) * elementSize
+			return int(min(max(n, 0), types.Int(maxValue)+1)) * elementSize
 		}
 	}
 	return 0
@@ -63,26 +65,52 @@ func size(value ref.Val) int {
 func linear(args []ref.Val) int {
 	total := 0
 	for _, arg := range args {
-		total += size(arg)
+		total = added(total, size(arg))
 	}
 	return total
 }
 
-// plus is the price of a sum. Lists are only linked.
+// plus is the price of a sum. Lists are only linked, but for those that are sets or maps by their schema. One that is
+// linked to itself can't be longer than what a call may look at.
 func plus(args []ref.Val) int {
-	if _, isList := args[0].(traits.Lister); isList {
-		return elementSize
+	_, isList := args[0].(traits.Lister)
+	_, isLinked := args[0].(traits.Foldable) // CEL's own are
+	if length := linear(args); !isList || !isLinked || length > maxValue {
+		return length
 	}
-	return linear(args)
+	return elementSize
 }
 
 func comparison(args []ref.Val) int {
-	switch args[0].(type) {
-	case traits.Lister, traits.Mapper:
+	if hasParts(args[0]) {
 		return min(deepSize(args[:1]), deepSize(args[1:]))
-	default:
-		return min(size(args[0]), size(args[1]))
 	}
+	return min(size(args[0]), size(args[1]))
+}
+
+// hasParts says whether comparing the value with another compares what is in it: it may hold very much, since values can
+// be shared.
+func hasParts(value ref.Val) bool {
+	switch value.(type) {
+	case traits.Lister, traits.Mapper, *types.Optional:
+		return true
+	default:
+		return false
+	}
+}
+
+// membership is the price of looking for a value in a list, or for a key in a map.
+func membership(args []ref.Val) int { return sought(args[0], args[1]) }
+
+// position is the price of looking for a text in a text, or for a value in a list.
+func position(args []ref.Val) int { return sought(args[1], args[0]) }
+
+func sought(value, in ref.Val) int {
+	if _, isList := in.(traits.Lister); isList && hasParts(value) {
+		each := deepSize([]ref.Val{value})
+		return min(bounded(size(in)/elementSize, each), deepSize([]ref.Val{in}))
+	}
+	return linear([]ref.Val{value, in})
 }
 
 // log2 is the number of times that a sort compares each element, for lists as long as they get.
@@ -90,9 +118,40 @@ const log2 = 20
 
 func sorting(args []ref.Val) int { return bounded(linear(args), log2) }
 
-func quadratic(args []ref.Val) int {
-	n := size(args[0])
-	return bounded(n, n/elementSize)
+// pairs is the price of comparing each element of a list with each other.
+func pairs(args []ref.Val) int {
+	list, ok := args[0].(traits.Lister)
+	if !ok {
+		return 0
+	}
+	length, total := size(list)/elementSize, 0
+	for it := list.Iterator(); total <= maxValue && it.HasNext() == types.True; {
+		if element := it.Next(); hasParts(element) {
+			total = added(total, deepSize([]ref.Val{element}))
+		} else {
+			total += elementSize
+		}
+	}
+	return bounded(total, length)
+}
+
+// maxExponent is how large the exponent of a quantity may be, and how long its text: all of its digits are made to
+// read or compare it, so that "1e-2147483647" takes hours.
+const maxExponent = 1000
+
+// exponent is the price of reading a quantity.
+func exponent(args []ref.Val) int {
+	written := text(args, 0)
+	if len(written) > maxExponent {
+		return maxValue + 1
+	}
+	if at := strings.LastIndexAny(written, "eE"); at >= 0 {
+		digits := strings.TrimLeft(written[at+1:], "+-0")
+		if n, err := strconv.Atoi(digits); len(digits) > 0 && (errors.Is(err, strconv.ErrRange) || err == nil && n > maxExponent) {
+			return maxValue + 1
+		}
+	}
+	return linear(args)
 }
 
 // matching is the price of a regular expression, each state of which may be a step to be tried at

@@ -59,16 +59,30 @@ func (p *pass) statusValue(field templateField) (any, error) {
 			return nil, errIgnored
 		}
 	}
+	if err := p.mayProject(); err != nil {
+		return nil, p.failed("", field.expression, err)
+	}
 	scope := &scope{pass: p}
 	result, err := field.expression.eval(scope)
 	if err != nil {
 		return nil, p.failure("", field.expression, scope, err)
 	}
-	value, err := native(result)
+	value, size, err := sized(result, sentinels.Omit{})
+	if err == nil {
+		err = p.meter.project(size)
+	}
 	if err != nil {
 		return nil, p.failed("", field.expression, err)
 	}
 	return value, nil
+}
+
+// mayProject fails when there is no time or no room for another field of the status.
+func (p *pass) mayProject() error {
+	if p.timedOut() {
+		return p.late()
+	}
+	return p.meter.project(0)
 }
 
 // hole stands for a value that is left out.
