@@ -58,8 +58,11 @@ func WithSeat(ctx context.Context, share *Share, tenant string) (context.Context
 	return context.WithValue(ctx, seatKey{}, seat), seat
 }
 
-// Take waits for a place.
+// Take waits for a place, unless it has one. One goroutine at a time may call it.
 func (s *Seat) Take(ctx context.Context) error {
+	if s.taken() {
+		return nil
+	}
 	free, err := s.share.Enter(ctx, s.tenant)
 	if err != nil {
 		return err
@@ -93,6 +96,12 @@ func ResumeSeat(ctx context.Context) error {
 		return seat.Take(ctx)
 	}
 	return nil
+}
+
+func (s *Seat) taken() bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.free != nil
 }
 
 func (s *Seat) wasUsed() bool {

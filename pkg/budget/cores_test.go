@@ -59,6 +59,21 @@ func TestASeatIsLeftOnce(t *testing.T) {
 	}
 }
 
+func TestASeatThatIsTakenTwiceIsOnePlace(t *testing.T) {
+	share := NewShare(2)
+	ctx, seat := WithSeat(t.Context(), share, "a")
+	for range 2 {
+		if err := seat.Take(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if share.turns.taken != 1 {
+		t.Errorf("%d places are taken", share.turns.taken)
+	}
+	seat.Leave()
+	enter(t, share.turns, "b")()
+}
+
 func TestWorkThatCanNotWaitNamesItsBound(t *testing.T) {
 	share := NewShare(1)
 	leave, err := share.Enter(t.Context(), "a")

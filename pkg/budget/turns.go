@@ -68,6 +68,7 @@ func (t *Turns) join(key string) (entry *queue, turn chan struct{}, err error) {
 		return entry, nil, nil
 	}
 	if len(entry.waiting) >= t.waiting {
+		t.forget(entry) // it may be new
 		return nil, nil, ErrFull
 	}
 	turn = make(chan struct{})

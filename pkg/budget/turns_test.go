@@ -67,6 +67,18 @@ func TestAKeyGetsNoMoreThanItsShare(t *testing.T) {
 	}
 }
 
+func TestWhoMayNotWaitLeavesNothingBehind(t *testing.T) {
+	turns := NewTurns(1, 1, 0)
+	leave := enter(t, turns, "a")
+	if _, err := turns.Enter(t.Context(), "b"); !errors.Is(err, ErrFull) {
+		t.Errorf("a second place: %v, want %v", err, ErrFull)
+	}
+	leave()
+	if len(turns.keys) != 0 {
+		t.Errorf("%d keys are left behind", len(turns.keys))
+	}
+}
+
 func TestGivingUpLeavesNothingBehind(t *testing.T) {
 	turns := NewTurns(2, 1, 1)
 	leave := enter(t, turns, "a")
