@@ -1,7 +1,6 @@
 package blueprint
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,11 +27,7 @@ func (w *write) explained(ctx context.Context, object *unstructured.Unstructured
 	if err == nil || !isRefusal(err) {
 		return refusal
 	}
-	causes := causesOf(refusal)
-	slices.SortStableFunc(causes, func(a, b metav1.StatusCause) int {
-		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Message, b.Message))
-	})
-	return invalidBy(blueprint.Name, withMore(slices.Compact(causes), causesOf(err)))
+	return invalidBy(blueprint.Name, withMore(slices.Compact(causesOf(refusal)), causesOf(err)))
 }
 
 // together is the one answer to all that was found, which may be nothing (nil). If something is wrong with the

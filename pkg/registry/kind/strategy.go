@@ -90,7 +90,12 @@ func (s mainStrategy) Validate(ctx context.Context, object runtime.Object) field
 		where := field.NewPath("metadata", "annotations").Key(clusterAnnotation)
 		problems = append(problems, field.Invalid(where, cluster.String(), err.Error()))
 	}
-	return problems
+	return ordered(problems)
+}
+
+// ValidateUpdate is upstream's.
+func (s mainStrategy) ValidateUpdate(ctx context.Context, object, old runtime.Object) field.ErrorList {
+	return ordered(s.customResourceStrategy.ValidateUpdate(ctx, object, old))
 }
 
 // GetResetFields are the fields that the strategy overwrites, so that no user comes to own them.
