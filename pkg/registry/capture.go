@@ -22,7 +22,7 @@ type CapturedInfo struct {
 func (c *CapturedInfo) UpdatedObject(ctx context.Context, old runtime.Object) (runtime.Object, error) {
 	object, err := c.UpdatedObjectInfo.UpdatedObject(ctx, old)
 	if err == nil {
-		c.Object = asObject(object)
+		c.Object = AsObject(object)
 	}
 	return object, err
 }
@@ -50,6 +50,6 @@ func AdmitUpdate(validate rest.ValidateObjectUpdateFunc, admit func(ctx context.
 			}
 		}
 		budget.LeaveSeat(ctx)
-		return admit(ctx, asObject(old))
+		return admit(ctx, AsObject(old))
 	}
 }

@@ -25,7 +25,7 @@ func OwnStatus(k *kind.Kind, before, after *unstructured.Unstructured) {
 		klog.Background().V(2).Info("status is stored without its owner", "object", klog.KObj(after), "uid", after.GetUID(), "err", err)
 		return
 	}
-	if object := asObject(owned); object != nil && fits(object) {
+	if object := AsObject(owned); object != nil && fits(object) {
 		after.Object = object.Object
 	}
 }

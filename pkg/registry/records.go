@@ -46,7 +46,7 @@ func (r *Records) Get(ctx context.Context, key v1alpha1.InstanceKey) (*unstructu
 	if err != nil {
 		return nil, err
 	}
-	return asObject(object), nil
+	return AsObject(object), nil
 }
 
 // Record implements compose.Intent.
@@ -109,7 +109,7 @@ func (r *Records) update(ctx context.Context, update updateFunc, instance *unstr
 	if err != nil {
 		return nil, err
 	}
-	return asObject(object), nil
+	return AsObject(object), nil
 }
 
 // KeyOf names a stored instance.
@@ -135,7 +135,8 @@ func inCluster(ctx context.Context, cluster logicalcluster.Name, namespace strin
 	return genericapirequest.WithNamespace(etcd.WithCluster(ctx, cluster), namespace)
 }
 
-func asObject(object any) *unstructured.Unstructured {
+// AsObject is the form in which objects of served kinds are stored and handed on; nil of anything else.
+func AsObject(object any) *unstructured.Unstructured {
 	out, _ := object.(*unstructured.Unstructured)
 	return out
 }

@@ -24,7 +24,7 @@ func (r *Records) Labelled(ctx context.Context, key v1alpha1.InstanceKey) (bool,
 	if err != nil {
 		return false, err
 	}
-	labels := asObject(object).GetLabels()
+	labels := AsObject(object).GetLabels()
 	return maps.Equal(labels, r.store.Labels(key.Cluster, labels)), nil
 }
 
@@ -33,7 +33,7 @@ func (r *Records) Labelled(ctx context.Context, key v1alpha1.InstanceKey) (bool,
 func (r *Records) Relabel(ctx context.Context, key v1alpha1.InstanceKey) (before, after *unstructured.Unstructured, err error) {
 	ctx = kind.WithInternal(inCluster(ctx, key.Cluster, key.Namespace))
 	unchanged := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, stored runtime.Object) (runtime.Object, error) {
-		before = asObject(stored).DeepCopy()
+		before = AsObject(stored).DeepCopy()
 		return before.DeepCopy(), nil
 	})
 	written, _, err := r.store.Main.Update(ctx, key.Name, unchanged,
@@ -44,5 +44,5 @@ func (r *Records) Relabel(ctx context.Context, key v1alpha1.InstanceKey) (before
 	if err != nil {
 		return nil, nil, err
 	}
-	return before, asObject(written), nil
+	return before, AsObject(written), nil
 }

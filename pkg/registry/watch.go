@@ -104,7 +104,7 @@ func (r *Records) follow(ctx context.Context, version string, handle func(watch.
 		if accessor, err := meta.Accessor(event.Object); err == nil {
 			version = accessor.GetResourceVersion()
 		}
-		if instance := asObject(event.Object); instance != nil && event.Type != watch.Bookmark {
+		if instance := AsObject(event.Object); instance != nil && event.Type != watch.Bookmark {
 			handle(event.Type, instance)
 		}
 	}

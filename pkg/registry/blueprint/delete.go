@@ -32,11 +32,11 @@ func (r *REST) Delete(ctx context.Context, name string, validate rest.ValidateOb
 				return err
 			}
 		}
-		if asObject(object).GetDeletionTimestamp() != nil {
+		if registry.AsObject(object).GetDeletionTimestamp() != nil {
 			return nil // it was accepted before
 		}
 		var err error
-		reopen, err = r.refuseInUse(ctx, asObject(object))
+		reopen, err = r.refuseInUse(ctx, registry.AsObject(object))
 		return err
 	}, options)
 	if err != nil || work.dryRun {
@@ -45,7 +45,7 @@ func (r *REST) Delete(ctx context.Context, name string, validate rest.ValidateOb
 	if err != nil || gone || work.dryRun {
 		return deleted, gone, err
 	}
-	if err := r.withdraw(ctx, asObject(deleted)); err != nil {
+	if err := r.withdraw(ctx, registry.AsObject(deleted)); err != nil {
 		return deleted, false, nil // the loop goes on
 	}
 	return deleted, true, nil

@@ -89,7 +89,7 @@ func (r *REST) Categories() []string { return r.kind.Categories() }
 
 // Create compiles a blueprint, stores and publishes it.
 func (r *REST) Create(ctx context.Context, object runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
-	blueprint := asObject(object)
+	blueprint := registry.AsObject(object)
 	if blueprint.GetName() == "" && blueprint.GetGenerateName() != "" {
 		blueprint.SetName(names.SimpleNameGenerator.GenerateName(blueprint.GetGenerateName()))
 	}
@@ -103,7 +103,7 @@ func (r *REST) Create(ctx context.Context, object runtime.Object, validate rest.
 	if err != nil {
 		return nil, work.explained(ctx, blueprint, err)
 	}
-	return work.publish(ctx, asObject(stored))
+	return work.publish(ctx, registry.AsObject(stored))
 }
 
 // Update serves PUT and every kind of PATCH, and the create that a server-side apply may be.
@@ -126,16 +126,11 @@ func (r *REST) Update(ctx context.Context, name string, info rest.UpdatedObjectI
 	if err != nil {
 		return nil, false, work.explained(ctx, captured.Object, err)
 	}
-	if asObject(stored).GetDeletionTimestamp() != nil {
+	if registry.AsObject(stored).GetDeletionTimestamp() != nil {
 		return stored, created, nil
 	}
-	answer, err := work.publish(ctx, asObject(stored))
+	answer, err := work.publish(ctx, registry.AsObject(stored))
 	return answer, created, err
-}
-
-func asObject(object any) *unstructured.Unstructured {
-	out, _ := object.(*unstructured.Unstructured)
-	return out
 }
 
 func (r *REST) begin(ctx context.Context, name string, dryRun bool) (*write, error) {

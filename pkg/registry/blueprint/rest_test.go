@@ -248,8 +248,8 @@ func TestEditSwapsTheProgramAndUnchangedWriteKeepsTheVersion(t *testing.T) {
 	s.create(t, widgets)
 	before := s.stored(t)
 	same, _, err := s.main.Update(s.ctx, "widgets", rest.DefaultUpdatedObjectInfo(before.DeepCopy()), nil, nil, false, &metav1.UpdateOptions{})
-	if err != nil || asObject(same).GetResourceVersion() != before.GetResourceVersion() {
-		t.Errorf("version %s, was %s, %v", asObject(same).GetResourceVersion(), before.GetResourceVersion(), err)
+	if err != nil || registry.AsObject(same).GetResourceVersion() != before.GetResourceVersion() {
+		t.Errorf("version %s, was %s, %v", registry.AsObject(same).GetResourceVersion(), before.GetResourceVersion(), err)
 	}
 	edited := before.DeepCopy()
 	_ = unstructured.SetNestedField(edited.Object, "integer", "spec", "schema", "spec", "count")
@@ -445,7 +445,7 @@ func (s *setup) tryCreate(t *testing.T, text string) (*v1alpha1.ResourceGraphDef
 	if err != nil {
 		return nil, err
 	}
-	return typed(t, asObject(created)), nil
+	return typed(t, registry.AsObject(created)), nil
 }
 
 func (s *setup) create(t *testing.T, text string) *v1alpha1.ResourceGraphDefinition {
@@ -510,10 +510,5 @@ func typed(t *testing.T, in *unstructured.Unstructured) *v1alpha1.ResourceGraphD
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(in.Object, out); err != nil {
 		t.Fatal(err)
 	}
-	return out
-}
-
-func asObject(object runtime.Object) *unstructured.Unstructured {
-	out, _ := object.(*unstructured.Unstructured)
 	return out
 }

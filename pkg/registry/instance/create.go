@@ -21,7 +21,7 @@ const maxNameAttempts = 8
 // Create validates, composes and stores a new instance. When it answers without an error, every
 // child that could be written is in place.
 func (r *REST) Create(ctx context.Context, object runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
-	instance := asInstance(object)
+	instance := registry.AsObject(object)
 	if instance.GetName() != "" || instance.GetGenerateName() == "" {
 		return r.create(ctx, instance, validate, options)
 	}
@@ -54,7 +54,7 @@ func (r *REST) create(ctx context.Context, instance *unstructured.Unstructured, 
 	if err != nil {
 		return nil, err
 	}
-	return work.carryOn(ctx, asInstance(stored))
+	return work.carryOn(ctx, registry.AsObject(stored))
 }
 
 // refuseExisting fails with AlreadyExists if there is an instance of that name, as far as the watch

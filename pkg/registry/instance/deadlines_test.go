@@ -30,7 +30,7 @@ func TestAllAttemptsOfAWriteShareOneTime(t *testing.T) {
 	}
 	began := time.Now()
 	change := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
-		changed := asObject(old).DeepCopy()
+		changed := registry.AsObject(old).DeepCopy()
 		_ = unstructured.SetNestedField(changed.Object, "large", "spec", "size")
 		return changed, nil
 	})

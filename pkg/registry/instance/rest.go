@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/kcp-dev/logicalcluster/v3"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -89,9 +88,3 @@ func (r *REST) ShortNames() []string { return r.config.Kind.ShortNames() }
 
 // Categories implements rest.CategoriesProvider.
 func (r *REST) Categories() []string { return r.config.Kind.Categories() }
-
-// asInstance returns the stored form of a served object.
-func asInstance(object any) *unstructured.Unstructured {
-	instance, _ := object.(*unstructured.Unstructured)
-	return instance
-}

@@ -46,8 +46,8 @@ func TestCreateStoresWhatPreflightFoundAndAnswersWithWhatWasApplied(t *testing.T
 	if state(created) != "applied" {
 		t.Errorf("the answer has state %q, want that of the last apply", state(created))
 	}
-	if stored := s.get(t, "one"); state(stored) != "applied" || stored.GetResourceVersion() != asObject(created).GetResourceVersion() {
-		t.Errorf("stored %q at %s, answered at %s", state(stored), stored.GetResourceVersion(), asObject(created).GetResourceVersion())
+	if stored := s.get(t, "one"); state(stored) != "applied" || stored.GetResourceVersion() != registry.AsObject(created).GetResourceVersion() {
+		t.Errorf("stored %q at %s, answered at %s", state(stored), stored.GetResourceVersion(), registry.AsObject(created).GetResourceVersion())
 	}
 }
 
@@ -119,7 +119,7 @@ func TestGeneratedNamesAreComposedUnderTheirName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := asObject(created).GetName()
+	name := registry.AsObject(created).GetName()
 	if name == "" || s.composer.lastName != name {
 		t.Errorf("composed as %q, stored as %q", s.composer.lastName, name)
 	}
@@ -162,7 +162,7 @@ func TestAnswerIsWhatIsStoredWhenSomebodyElseWroteMeanwhile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(s.get(t, "one"), asObject(created)); diff != "" {
+	if diff := cmp.Diff(s.get(t, "one"), registry.AsObject(created)); diff != "" {
 		t.Errorf("answer differs from what is stored:\n%s", diff)
 	}
 }
@@ -349,7 +349,7 @@ func (s *setup) create(t *testing.T, name string) *unstructured.Unstructured {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return asObject(created)
+	return registry.AsObject(created)
 }
 
 func (s *setup) get(t *testing.T, name string) *unstructured.Unstructured {
@@ -358,7 +358,7 @@ func (s *setup) get(t *testing.T, name string) *unstructured.Unstructured {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return asObject(object)
+	return registry.AsObject(object)
 }
 
 // waitCached waits until the watch cache has the instance.
@@ -388,16 +388,11 @@ func (s *setup) update(object *unstructured.Unstructured, field, size string) (*
 
 func (s *setup) put(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	updated, _, err := s.main.Update(s.ctx, object.GetName(), rest.DefaultUpdatedObjectInfo(object), nil, nil, false, &metav1.UpdateOptions{})
-	return asObject(updated), err
-}
-
-func asObject(object runtime.Object) *unstructured.Unstructured {
-	out, _ := object.(*unstructured.Unstructured)
-	return out
+	return registry.AsObject(updated), err
 }
 
 func state(object runtime.Object) string {
-	state, _, _ := unstructured.NestedString(asObject(object).Object, "status", "state")
+	state, _, _ := unstructured.NestedString(registry.AsObject(object).Object, "status", "state")
 	return state
 }
 

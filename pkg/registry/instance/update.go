@@ -30,9 +30,9 @@ func (r *REST) Update(ctx context.Context, name string, info rest.UpdatedObjectI
 	if err != nil {
 		return nil, false, err
 	}
-	if asInstance(stored).GetDeletionTimestamp() != nil {
+	if registry.AsObject(stored).GetDeletionTimestamp() != nil {
 		return stored, created, nil
 	}
-	answer, err := work.carryOn(ctx, asInstance(stored))
+	answer, err := work.carryOn(ctx, registry.AsObject(stored))
 	return answer, created, err
 }
