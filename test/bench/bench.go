@@ -25,6 +25,7 @@ var (
 	configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	bares      = schema.GroupVersionResource{Group: "bench.example.org", Version: "v1", Resource: "bares"}
 	fives      = schema.GroupVersionResource{Group: "bench.example.org", Version: "v1", Resource: "fives"}
+	hosteds    = schema.GroupVersionResource{Group: "bench.example.org", Version: "v1", Resource: "hosteds"}
 	mirrors    = schema.GroupVersionResource{Group: "bench.example.org", Version: "v1", Resource: "mirrors"}
 )
 
@@ -34,6 +35,7 @@ type bench struct {
 	provider dynamic.Interface // the provider in its workspace
 	consumer dynamic.Interface // the consumer in its own, through kcp
 	virtual  dynamic.Interface // the consumer's workspace, through the virtual workspace that krop writes through
+	host     dynamic.Interface // the host's administrator
 }
 
 func prepare(ctx context.Context, bed *testbed.Bed) (*bench, error) {
@@ -47,7 +49,7 @@ func prepare(ctx context.Context, bed *testbed.Bed) (*bench, error) {
 	if _, err := consumer.Apply(ctx, bindings); err != nil {
 		return nil, err
 	}
-	wait := []string{"wait", "--for=jsonpath={.status.phase}=Bound", "apibinding/bares", "apibinding/fives", "apibinding/mirrors", "--timeout=60s"}
+	wait := []string{"wait", "--for=jsonpath={.status.phase}=Bound", "apibinding/bares", "apibinding/fives", "apibinding/hosteds", "apibinding/mirrors", "--timeout=60s"}
 	if _, err := consumer.Run(ctx, wait...); err != nil {
 		return nil, err
 	}
@@ -64,6 +66,10 @@ func (b *bench) connect(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	host, err := b.bed.Config(testbed.Host)
+	if err != nil {
+		return err
+	}
 	virtual, err := b.virtualConfig(ctx, provider)
 	if err != nil {
 		return err
@@ -71,7 +77,7 @@ func (b *bench) connect(ctx context.Context) (err error) {
 	for _, client := range []struct {
 		config *rest.Config
 		to     *dynamic.Interface
-	}{{provider, &b.provider}, {consumer, &b.consumer}, {virtual, &b.virtual}} {
+	}{{provider, &b.provider}, {consumer, &b.consumer}, {virtual, &b.virtual}, {host, &b.host}} {
 		if *client.to, err = dynamic.NewForConfig(client.config); err != nil {
 			return fmt.Errorf("client: %w", err)
 		}

@@ -16,56 +16,48 @@ const children = 5
 
 // bareCreates compares an instance without children to a ConfigMap: what krop's own path costs.
 func (b *bench) bareCreates(ctx context.Context, much size) error {
-	instances, err := b.repeat("instance without children", much.operations, func(i int) error {
-		return create(ctx, b.consumer, bares, instance("Bare", fmt.Sprintf("bare-%d", i+warmUps)))
-	})
-	if err != nil {
-		return err
-	}
-	plain, err := b.repeat("ConfigMap through the same kcp", much.operations, func(i int) error {
-		return create(ctx, b.consumer, configMaps, configMap(fmt.Sprintf("plain-%d", i+warmUps)))
-	})
-	if err != nil {
-		return err
-	}
-	report("Create with no children", 1.5, instances, plain)
-	return nil
+	return b.compare("Create with no children", 1.5, much.operations,
+		operation{"instance without children", func(i int) error {
+			return create(ctx, b.consumer, bares, instance("Bare", fmt.Sprintf("bare-%d", i)))
+		}},
+		operation{"ConfigMap through the same kcp", func(i int) error {
+			return create(ctx, b.consumer, configMaps, configMap(fmt.Sprintf("plain-%d", i)))
+		}})
 }
 
 // composedCreates compares an instance with five children to a client that makes the same calls.
 func (b *bench) composedCreates(ctx context.Context, much size) error {
-	instances, err := b.repeat("instance with five children", much.operations, func(i int) error {
-		return create(ctx, b.consumer, fives, instance("Five", fmt.Sprintf("five-%d", i+warmUps)))
-	})
-	if err != nil {
-		return err
-	}
-	byHand, err := b.repeat("hand-written client", much.operations, func(i int) error {
-		return b.byHand(ctx, fmt.Sprintf("hand-%d", i+warmUps))
-	})
-	if err != nil {
-		return err
-	}
-	report("Create with five consumer children", 1.5, instances, byHand)
-	return nil
+	return b.compare("Create with five consumer children", 1.5, much.operations,
+		operation{"instance with five children", func(i int) error {
+			return create(ctx, b.consumer, fives, instance("Five", fmt.Sprintf("five-%d", i)))
+		}},
+		operation{"hand-written client", func(i int) error {
+			return byHand(ctx, b.virtual, fmt.Sprintf("hand-%d", i))
+		}})
 }
 
-// byHand dry-runs five ConfigMaps side by side, then creates them side by side.
-func (b *bench) byHand(ctx context.Context, name string) error {
-	for _, dryRun := range [][]string{{metav1.DryRunAll}, nil} {
-		calls, ctx := errgroup.WithContext(ctx)
-		for child := range children {
-			calls.Go(func() error {
-				_, err := b.virtual.Resource(configMaps).Namespace(namespace).Create(ctx,
-					configMap(fmt.Sprintf("%s-%d", name, child)), metav1.CreateOptions{DryRun: dryRun})
-				return err
-			})
-		}
-		if err := calls.Wait(); err != nil {
+// byHand dry-runs five ConfigMaps side by side, does what is to be done in between, and then creates them side by side.
+func byHand(ctx context.Context, client dynamic.Interface, name string, between ...func() error) error {
+	if err := createAll(ctx, client, name, dryRunning); err != nil {
+		return err
+	}
+	for _, do := range between {
+		if err := do(); err != nil {
 			return err
 		}
 	}
-	return nil
+	return createAll(ctx, client, name, metav1.CreateOptions{})
+}
+
+func createAll(ctx context.Context, client dynamic.Interface, name string, options metav1.CreateOptions) error {
+	calls, ctx := errgroup.WithContext(ctx)
+	for child := range children {
+		calls.Go(func() error {
+			_, err := client.Resource(configMaps).Namespace(namespace).Create(ctx, configMap(fmt.Sprintf("%s-%d", name, child)), options)
+			return err
+		})
+	}
+	return calls.Wait()
 }
 
 func create(ctx context.Context, client dynamic.Interface, resource schema.GroupVersionResource, object *unstructured.Unstructured) error {

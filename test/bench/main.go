@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -15,33 +16,12 @@ import (
 
 // size is how much is measured.
 type size struct {
-	operations int // of each kind that is measured one after another
-	burst      int // instances that are created at once
-	clients    int // that create them
-	idle       int // instances that only exist
-	only       string
-}
-
-// measures are what is measured, in this order.
-var measures = []struct {
-	name    string
-	measure func(*bench, context.Context, size) error
-}{
-	{"plans", (*bench).plans},
-	{"bare", (*bench).bareCreates},
-	{"composed", (*bench).composedCreates},
-	{"events", (*bench).statusEvents},
-	{"bursts", (*bench).bursts},
-	{"neighbours", (*bench).neighbours},
-	{"memory", (*bench).memory},
-}
-
-func names() []string {
-	all := make([]string, 0, len(measures))
-	for _, m := range measures {
-		all = append(all, m.name)
-	}
-	return all
+	operations int    // of each kind that is measured one after another
+	burst      int    // instances that are created at once
+	clients    int    // that create them
+	idle       int    // instances that only exist
+	published  int    // blueprints that nobody has bound
+	only       string // the one measure to take; all if empty
 }
 
 func main() {
@@ -50,6 +30,7 @@ func main() {
 	flag.IntVar(&much.burst, "burst", 200, "instances in the burst")
 	flag.IntVar(&much.clients, "clients", 16, "clients in the burst")
 	flag.IntVar(&much.idle, "instances", 1000, "idle instances at which memory is measured last")
+	flag.IntVar(&much.published, "blueprints", 500, "blueprints at which memory is measured last")
 	flag.StringVar(&much.only, "only", "", "measure one thing: "+strings.Join(names(), ", "))
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -61,15 +42,45 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, much size) (err error) {
-	fmt.Println("Starting kcp and krop, in a temporary folder.")
-	// A folder of our own, so that kcp's storage is flushed to disk as krop's is.
+func run(ctx context.Context, much size) error {
+	chosen, err := choose(much.only)
+	if err != nil {
+		return err
+	}
+	for _, m := range chosen {
+		if m.engine == nil {
+			continue
+		}
+		if err := m.engine(ctx, much); err != nil {
+			return fmt.Errorf("%s: %w", m.name, err)
+		}
+	}
+	if !slices.ContainsFunc(chosen, func(m measure) bool { return m.servers != nil }) {
+		return nil
+	}
+	return withServers(ctx, func(b *bench) error {
+		for _, m := range chosen {
+			if m.servers == nil {
+				continue
+			}
+			if err := m.servers(b, ctx, much); err != nil {
+				return fmt.Errorf("%s: %w", m.name, err)
+			}
+		}
+		return nil
+	})
+}
+
+// withServers does something on a test bed with everything published and bound.
+func withServers(ctx context.Context, do func(*bench) error) (err error) {
+	fmt.Println("\nStarting kcp, krop and the host, in a temporary folder.")
+	// A folder of our own, so that kcp's and the host's storage is flushed to disk as krop's is.
 	dir, err := os.MkdirTemp("", "krop-bench-")
 	if err != nil {
 		return fmt.Errorf("a folder for the test bed: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	bed, err := testbed.Start(ctx, testbed.Options{Dir: dir, WithoutHost: true, KropFlags: []string{"--resync=1h"}})
+	bed, err := testbed.Start(ctx, testbed.Options{Dir: dir, KropFlags: []string{"--resync=1h"}})
 	if err != nil {
 		return err
 	}
@@ -78,13 +89,5 @@ func run(ctx context.Context, much size) (err error) {
 	if err != nil {
 		return err
 	}
-	for _, m := range measures {
-		if much.only != "" && much.only != m.name {
-			continue
-		}
-		if err := m.measure(b, ctx, much); err != nil {
-			return err
-		}
-	}
-	return nil
+	return do(b)
 }

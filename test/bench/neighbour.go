@@ -43,13 +43,13 @@ func (b *bench) neighbours(ctx context.Context, much size) error {
 }
 
 func reportTail(beside, alone *sample) {
-	fmt.Printf("ratio of p99: %.2f (aim: less than 2.0)\n", float64(beside.percentile(99))/float64(alone.percentile(99)))
+	fmt.Printf("ratio of p99: %s\n", judged(ratio(beside.percentile(99), alone.percentile(99)), 2))
 }
 
 // steady creates and gets instances at an even pace.
 func (b *bench) steady(ctx context.Context, what string, much size) (creates, gets *sample, err error) {
-	gets = &sample{what: "get, " + what}
-	creates, err = b.measure("create, "+what, func(s *sample) error {
+	creates, gets = &sample{what: "create, " + what}, &sample{what: "get, " + what}
+	err = b.measure(creates, func() error {
 		ticker := time.NewTicker(pace)
 		defer ticker.Stop()
 		for i := range much.operations {
@@ -63,7 +63,7 @@ func (b *bench) steady(ctx context.Context, what string, much size) (creates, ge
 			if _, err := b.consumer.Resource(fives).Namespace(namespace).Get(ctx, name, metav1.GetOptions{}); err != nil {
 				return err
 			}
-			s.durations = append(s.durations, created.Sub(began))
+			creates.durations = append(creates.durations, created.Sub(began))
 			gets.durations = append(gets.durations, time.Since(created))
 		}
 		return nil
