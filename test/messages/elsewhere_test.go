@@ -39,7 +39,6 @@ var internal = map[string]string{
 	"patch and create":           "verbs, in a message that is on the page",
 	"patch the status of":        "a verb, in a message that is on the page",
 	"status condition":           "a role of an expression, in messages that are on the page",
-	"$2 (at character $1)":       "what a pattern is replaced by; the page has it with a blank",
 	`object | description="..."`: "what the compiler reads in place of a type",
 	"required, default, description, minimum, maximum, minLength, maxLength, pattern, enum, minItems, maxItems, uniqueItems, listType, listMapKey, validation, immutable": "names of markers, in a message that is on the page",
 	"self == oldSelf":                   "a rule of the published schema",

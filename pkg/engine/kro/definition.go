@@ -182,6 +182,8 @@ var (
 
 func inWords(detail string) string {
 	detail = inBody.ReplaceAllString(detail, "")
-	detail = compilerError.ReplaceAllString(detail, "$2 (at character $1)")
+	if match := compilerError.FindStringSubmatch(detail); match != nil {
+		detail = fmt.Sprintf("%s (at character %s)", celWords(match[2]), match[1])
+	}
 	return strings.ReplaceAll(detail, " (in container '')", "")
 }

@@ -3,10 +3,12 @@ package kro
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	celast "github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
 	krov1alpha1 "github.com/kubernetes-sigs/kro/api/v1alpha1"
 	krolibrary "github.com/kubernetes-sigs/kro/pkg/cel/library"
 	"github.com/kubernetes-sigs/kro/pkg/graph"
@@ -27,8 +29,10 @@ func conditionTypes(text string) []string {
 // conditionLiterals refuses what a condition can't be, and conditions of the instance that can't be read.
 func (d *diagnosis) conditionLiterals(u use) {
 	for _, call := range runtimeCalls(u.expression.Original, "newCondition") {
-		if status, found := literalEntry(call, "status"); found && !krolibrary.IsValidConditionStatus(status) {
-			d.refuseUse(u, fmt.Sprintf("expected status True, False or Unknown, found %q", status))
+		if status, found := entry(call, "status"); found && status.Kind() == celast.LiteralKind {
+			if text, isText := literalText(status); !isText || !krolibrary.IsValidConditionStatus(text) {
+				d.refuseUse(u, fmt.Sprintf(`expected status "True", "False" or "Unknown", found %s`, spelled(status.AsLiteral())))
+			}
 		}
 		if name, found := literalEntry(call, "type"); found && name == "" {
 			d.refuseUse(u, "expected a type, found none")
@@ -67,17 +71,34 @@ func isName(expr celast.Expr, name string) bool {
 	return expr.Kind() == celast.IdentKind && expr.AsIdent() == name
 }
 
+// spelled is a literal as it is in an expression.
+func spelled(literal ref.Val) string {
+	if text, isText := literal.(types.String); isText {
+		return strconv.Quote(string(text))
+	}
+	return fmt.Sprint(literal.Value())
+}
+
 // literalEntry is the text that a key has in the map that the call is given.
 func literalEntry(call celast.CallExpr, key string) (string, bool) {
-	if len(call.Args()) != 1 || call.Args()[0].Kind() != celast.MapKind {
+	value, found := entry(call, key)
+	if !found {
 		return "", false
+	}
+	return literalText(value)
+}
+
+// entry is what a key has in the map that the call is given.
+func entry(call celast.CallExpr, key string) (celast.Expr, bool) {
+	if len(call.Args()) != 1 || call.Args()[0].Kind() != celast.MapKind {
+		return nil, false
 	}
 	for _, entry := range call.Args()[0].AsMap().Entries() {
 		if name, found := literalText(entry.AsMapEntry().Key()); found && name == key {
-			return literalText(entry.AsMapEntry().Value())
+			return entry.AsMapEntry().Value(), true
 		}
 	}
-	return "", false
+	return nil, false
 }
 
 func literalText(expr celast.Expr) (string, bool) {

@@ -54,6 +54,8 @@ func (d *diagnosis) examine(r *resource) {
 			for _, name := range names {
 				used[name] = true
 			}
+		} else if found.expression.OriginalTemplate != "" {
+			d.noOmit(u, "omit() leaves out a whole field: expected it alone, found text beside it")
 		}
 		if output != nil {
 			d.checkType(u, output, found.place)

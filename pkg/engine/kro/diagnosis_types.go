@@ -86,25 +86,56 @@ func prettyTypes(text string) string {
 var (
 	undefinedField = regexp.MustCompile(`^undefined field '(.+)'$`)
 	noOverload     = regexp.MustCompile(`^found no matching overload for '(.+)' applied to '(.+)'$`)
+	noFields       = regexp.MustCompile(`^type '(.+)' does not support field selection$`)
+	undeclared     = regexp.MustCompile(`^undeclared reference to '(.+?)'(?: \(in container '.*'\))?$`)
 )
+
+// celWords is what CEL's checker says, in words for authors.
+func celWords(text string) string {
+	if match := noOverload.FindStringSubmatch(text); match != nil {
+		return fmt.Sprintf("%s can't be applied to %s", operatorName(match[1]), match[2])
+	}
+	if match := noFields.FindStringSubmatch(text); match != nil && strings.HasPrefix(match[1], "list(") {
+		return fmt.Sprintf("expected an object, found %s: [0] is its first element, and map() reads each", match[1])
+	} else if match != nil {
+		return fmt.Sprintf("expected an object, found %s, which has no fields", match[1])
+	}
+	if match := undeclared.FindStringSubmatch(text); match != nil {
+		return fmt.Sprintf("unknown name or function %q", match[1])
+	}
+	return text
+}
 
 // issueText is CEL's message in words for authors, with its place unless that is the start.
 func (d *diagnosis) issueText(u use, issue *celcommon.Error) string {
-	text := prettyTypes(issue.Message)
+	text := celWords(prettyTypes(issue.Message))
 	if match := undefinedField.FindStringSubmatch(text); match != nil {
 		text = fmt.Sprintf("unknown field %q", match[1])
 		if schema := d.schemaWithout(u, match[1]); schema != nil {
-			text += ", expected " + oneOf(schema)
+			text += ", expected " + oneOf(schema) + unquoted(schema, match[1])
 		}
-	}
-	if match := noOverload.FindStringSubmatch(text); match != nil {
-		text = fmt.Sprintf("%s can't be applied to %s", operatorName(match[1]), match[2])
 	}
 	// Places in a string with expressions are those in what kro makes of it.
 	if column := issue.Location.Column(); column > 0 && u.expression.OriginalTemplate == "" {
 		text = fmt.Sprintf("%s (at character %d)", text, column+1)
 	}
 	return text
+}
+
+// yamlBooleans are what YAML 1.1 reads as a boolean unless it is quoted. As the name of a field it is then "true"
+// or "false".
+var yamlBooleans = map[string]string{
+	"y": "true", "Y": "true", "yes": "true", "Yes": "true", "on": "true", "On": "true",
+	"n": "false", "N": "false", "no": "false", "No": "false", "off": "false", "Off": "false",
+}
+
+// unquoted says so if an author has lost a field to YAML.
+func unquoted(schema *spec.Schema, name string) string {
+	boolean, isOne := yamlBooleans[name]
+	if _, lost := schema.Properties[boolean]; !isOne || !lost {
+		return ""
+	}
+	return fmt.Sprintf(" (YAML reads the name %s as %s: quote it where the field is declared)", name, boolean)
 }
 
 // operatorName is an operator or function as authors write it.

@@ -38,9 +38,9 @@ func (e *KindNotFoundError) Error() string {
 
 // kindRemedies say how a plane comes to serve a kind. That of consumers is known from the blueprint's workspace.
 var kindRemedies = map[v1alpha1.Target]string{
-	v1alpha1.TargetConsumer: "bind the APIExport that offers it in the blueprint's workspace",
-	v1alpha1.TargetProvider: "bind the APIExport that offers it, or apply its CustomResourceDefinition, in the blueprint's workspace",
-	v1alpha1.TargetHost:     "apply its CustomResourceDefinition there",
+	v1alpha1.TargetConsumer: "check the spelling, or bind the APIExport that offers it in the blueprint's workspace",
+	v1alpha1.TargetProvider: "check the spelling, bind the APIExport that offers it, or apply its CustomResourceDefinition, in the blueprint's workspace",
+	v1alpha1.TargetHost:     "check the spelling, or apply its CustomResourceDefinition there",
 }
 
 // NoPlaneError says that krop was started without the target's plane.
