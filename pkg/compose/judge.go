@@ -99,7 +99,7 @@ func judge(request Request, f finding) verdict {
 		return unavailable(fmt.Sprintf("krop has no %s plane: %v", f.key.Target, plane.ErrNoHost))
 	case plane.IsNotServed(f.err):
 		return unavailable(notServed(f.key))
-	case errors.As(f.err, &answer) && isTransient(f.err):
+	case errors.As(f.err, &answer) && plane.IsTransient(f.err):
 		return unavailable(answer.Status().Message)
 	case errors.As(f.err, &answer):
 		return quoted(answer.Status())
@@ -127,12 +127,6 @@ func notServed(key v1alpha1.ObjectKey) string {
 
 func unavailable(reason string) verdict {
 	return verdict{code: http.StatusServiceUnavailable, status: metav1.StatusReasonServiceUnavailable, reason: reason}
-}
-
-// isTransient says whether the same request may succeed a moment later.
-func isTransient(err error) bool {
-	return errors.Is(err, plane.ErrNotReachable) || apierrors.IsServiceUnavailable(err) || apierrors.IsTimeout(err) ||
-		apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err)
 }
 
 // quoted passes on what a child's API said.

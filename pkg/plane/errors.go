@@ -30,6 +30,13 @@ func reach(err error) error {
 	return fmt.Errorf("%w: %w", ErrNotReachable, err)
 }
 
+// IsTransient says whether something could not be reached, or was too busy, so that the same may succeed a
+// moment later without anybody's doing.
+func IsTransient(err error) bool {
+	return errors.Is(err, ErrNotReachable) || apierrors.IsServiceUnavailable(err) || apierrors.IsTimeout(err) ||
+		apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err)
+}
+
 // answer is what a server said, if the error is an answer at all.
 func answer(err error) (metav1.Status, bool) {
 	var status apierrors.APIStatus

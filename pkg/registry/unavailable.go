@@ -32,10 +32,3 @@ func TryAgain(what string) error {
 	refusal.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: RetryAfterSeconds}
 	return refusal
 }
-
-// IsTransient says whether something could not be reached, or was too busy, so that the same may succeed a
-// moment later without anybody's doing.
-func IsTransient(err error) bool {
-	return errors.Is(err, plane.ErrNotReachable) || apierrors.IsServiceUnavailable(err) || apierrors.IsTimeout(err) ||
-		apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err)
-}

@@ -11,7 +11,7 @@ import (
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
 	"go.opendefense.cloud/krop/pkg/engine"
-	"go.opendefense.cloud/krop/pkg/registry"
+	"go.opendefense.cloud/krop/pkg/plane"
 )
 
 // Ensure brings one stored blueprint to what it says: served and published, or withdrawn if it is
@@ -125,7 +125,7 @@ func (r *REST) holdUnserved(stored *unstructured.Unstructured, cause error) {
 		return
 	}
 	r.offering.Catalog.Hold(export, stored.GetName())
-	if registry.IsTransient(cause) {
+	if plane.IsTransient(cause) {
 		r.offering.Catalog.Await(export)
 	}
 }

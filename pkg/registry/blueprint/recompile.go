@@ -13,6 +13,7 @@ import (
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
 	"go.opendefense.cloud/krop/pkg/engine"
+	"go.opendefense.cloud/krop/pkg/plane"
 	"go.opendefense.cloud/krop/pkg/registry"
 )
 
@@ -53,7 +54,7 @@ func (r *REST) upToDate(ctx context.Context, key v1alpha1.InstanceKey, blueprint
 	if present != nil {
 		stands, err := r.stands(ctx, key.Cluster, blueprint, present)
 		switch {
-		case registry.IsTransient(err):
+		case plane.IsTransient(err):
 			return nil, err
 		case stands:
 			r.recovered(key, present)
