@@ -201,3 +201,60 @@ func TestAuthoringMistakesAreRefusedWhenTheyAreApplied(t *testing.T) {
 		})
 	}
 }
+
+// everyKindOfMistake has one that each of krop's checks finds: the schema of blueprints, structure, kinds, literals,
+// types, CEL, status, columns, claims, and the rights of krop's user in the workspace and on the host.
+const everyKindOfMistake = `
+apiVersion: krop.opendefense.cloud/v1alpha1
+kind: ResourceGraphDefinition
+metadata: {name: everything}
+spec:
+  schema:
+    group: authoring.example.org
+    apiVersion: v1alpha1
+    kind: Everything
+    spec: {count: integer, wrong: "integer | default=many"}
+    status: {state: "${fine.metadata.name}"}
+    additionalPrinterColumns: [{name: Size, type: integer, jsonPath: .spec.size}]
+  resources:
+  - {id: fine, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: fine}}}
+  - {id: kept, deletionPolicy: Keep, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: kept}}}
+  - {id: not-camel, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: id}}}
+  - {id: kind, template: {apiVersion: v1, kind: ConfigMop, metadata: {name: kind}}}
+  - {id: field, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: field}, dta: {x: y}}}
+  - {id: typed, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: typed}, data: {x: "${schema.spec.count}"}}}
+  - {id: syntax, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: syntax}, data: {x: "${1 +}"}}}
+  - {id: place, target: provider, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: place}}}
+  - {id: claim, template: {apiVersion: apis.kcp.io/v1alpha2, kind: APIBinding, metadata: {name: claim}}}
+  - {id: right, target: provider, template: {apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: right, namespace: default}}}
+  - {id: away, target: host, template: {apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: away, namespace: default}}}
+`
+
+// TestMistakesOfEveryKindAreRefusedInOneAnswer has kubectl say everything at once, so that who repairs it is through.
+func TestMistakesOfEveryKindAreRefusedInOneAnswer(t *testing.T) {
+	provider := theOffers(t)
+	_, err := bed.Kubectl(provider.user).Apply(t.Context(), everyKindOfMistake)
+	var refused *testbed.CommandError
+	if !errors.As(err, &refused) {
+		t.Fatalf("the answer is %v, want a refusal", err)
+	}
+	for _, want := range []string{
+		"* spec.resources[1].deletionPolicy: Unsupported value",
+		"* spec.schema.spec.wrong: ",
+		"* spec.schema.status.state: ",
+		"* spec.schema.additionalPrinterColumns[0].jsonPath: ",
+		"* spec.resources[2].id: ",
+		"* spec.resources[3].template.kind: ",
+		"* spec.resources[4].template.dta: ",
+		"* spec.resources[5].template.data.x: ",
+		"* spec.resources[6].template.data.x: ",
+		"* spec.resources[7].template.metadata.namespace: ",
+		"* spec.resources[8]: ",
+		"* spec.resources[9]: krop's user may not get, list, watch, create, update, patch, delete leases.coordination.k8s.io in the workspace ",
+		"* spec.resources[10]: krop's user may not get, list, watch, create, update, patch, delete leases.coordination.k8s.io on the host, ",
+	} {
+		if !strings.Contains(refused.Stderr, want) {
+			t.Errorf("kubectl doesn't say %q:\n%s", want, refused.Stderr)
+		}
+	}
+}
