@@ -171,12 +171,20 @@ func (b *bootstrap) offer(ctx context.Context, export v1alpha1.ExportKey) error 
 	if err != nil {
 		return err
 	}
-	done, err := publish(ctx, b.kcp, offer, forReal)
+	changed := false
+	err = poll(ctx, "kcp to give the export "+export.Name+" an identity", func(ctx context.Context) (bool, error) {
+		done, err := publish(ctx, b.kcp, offer, forReal)
+		changed = changed || done.changed
+		if apierrors.IsTimeout(err) {
+			return false, nil // unlike a request, a bootstrap has as long as it was given
+		}
+		return err == nil, err
+	})
 	if err != nil {
 		return fmt.Errorf("publishing the blueprint kind: %w", err)
 	}
 	outcome := outcomeUnchanged
-	if done.changed {
+	if changed {
 		outcome = outcomeConfigured
 	}
 	b.report("apiexport.apis.kcp.io/"+export.Name, outcome)
