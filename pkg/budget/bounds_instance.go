@@ -11,6 +11,10 @@ var (
 		Why: "more than etcd lets any object have"})
 	PatternStates = define(Bound{Name: "maxPatternStates", Fixed: true, Of: "states of a regular expression, or of those of a schema together", Default: 10_000, Answer: Invalid,
 		Why: "each is some 200 bytes of memory, and may be a step for every character that is matched"})
+	PatternSteps = define(Bound{Name: "maxPatternSteps", Fixed: true, Of: "steps of the regular expressions in the schema, one for each state and character", Default: 50_000_000, Answer: Invalid,
+		Why: "about a second of one core; nothing ends a match that has begun, and 10,000 states take minutes for the largest text"})
+	ValidationSeconds = define(Bound{Name: "validationTime", Fixed: true, Of: "time to validate the instance", Unit: "seconds", Default: 5, Answer: Invalid,
+		Why: "Kubernetes' libraries count what a schema's rules cost, and allow for some seconds; this is for what they underestimate"})
 	NodeSeconds = define(Bound{Name: "nodeTime", Fixed: true, Of: "time to evaluate the expressions of one resource", Unit: "seconds", Default: 2, Answer: Invalid,
 		Why: "costs stop them long before; this is for work that they underestimate"})
 	PlanSeconds = define(Bound{Name: "planTime", Fixed: true, Of: "time to evaluate all expressions of the instance", Unit: "seconds", Default: 5, Answer: Invalid,

@@ -20,7 +20,7 @@ func (c *compilation) finishedCRD(from *apiextensionsv1.CustomResourceDefinition
 	root.Description = crd.Spec.Names.Kind + " is composed by krop from the blueprint " + c.name + "."
 	apiextensionsv1.SetDefaults_CustomResourceDefinition(crd)
 	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&crd.Spec)
-	if !c.checkPatterns(root) {
+	if !c.checkRules(root) || !c.checkPatterns(root) {
 		return crd
 	}
 	c.validateCRD(crd)

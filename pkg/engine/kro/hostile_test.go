@@ -64,6 +64,11 @@ func TestHostileBlueprintsAreRefused(t *testing.T) {
 		"eleven axes":                           {axes(budget.Dimensions.Default + 1), "--max-foreach-axes"},
 		"a giant regular expression in a field": {withField(`string | pattern="` + strings.Repeat("a{1000}", 1000) + `"`), "maxPatternStates"},
 		"one in an expression":                  {withData("${schema.spec.value.find('" + strings.Repeat("a{1000}", 1000) + "')}"), "maxPatternStates"},
+		"one in a rule":                         {withField(`string | validation="self.matches('` + strings.Repeat("a{1000}", 20) + `')"`), "maxPatternStates"},
+		"one in a rule's value":                 {withField(`string | validation="self.matches(self)"`), "written in the rule"},
+		"one that a rule makes":                 {withField(`string | validation="self.find('a{1000}' + 'a{1000}') == ''"`), "written in the rule"},
+		"a large quantity in a rule":            {withField(`string | validation="isQuantity('1e-2147483647')"`), "large exponents"},
+		"one that is put together":              {withField(`string | validation="isQuantity('1e-' + self)"`), "large exponents"},
 		"quantifiers in a rule":                 {withField(`[]string | validation="self.all(a, self.all(b, self.all(c, self.all(d, a + b + c != d))))"`), "cost"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 
 	"go.opendefense.cloud/krop/pkg/budget"
+	"go.opendefense.cloud/krop/pkg/engine"
 )
 
 const (
@@ -157,7 +158,7 @@ func exponent(args []ref.Val) int {
 // matching is the price of a regular expression, each state of which may be a step to be tried at
 // each character of the text.
 func matching(args []ref.Val) int {
-	size := states(text(args, 1))
+	size := engine.PatternStates(text(args, 1))
 	if size > budget.PatternStates.Default {
 		return manyStates
 	}

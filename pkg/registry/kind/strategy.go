@@ -47,7 +47,11 @@ func (k *Kind) buildStrategies(internal *apiextensions.CustomResourceDefinition)
 	scale := subresources(internal).Scale
 	main := customresource.NewStrategy(k.typer(), k.Namespaced(), k.GVK(), whole, statusOnly,
 		k.schema.schema, subresources(internal).Status, scale, k.version.SelectableFields)
-	k.strategy = main
+	tests, err := newTextTests(k.schema.schema)
+	if err != nil {
+		return fmt.Errorf("reading the schema's rules: %w", err)
+	}
+	k.strategy = boundedStrategy{customResourceStrategy: main, tests: tests}
 	k.status = customresource.NewStatusStrategy(main)
 	return nil
 }
