@@ -16,14 +16,15 @@ import (
 	"go.opendefense.cloud/krop/pkg/registry/kind"
 )
 
-// Builder makes the storage of composed kinds. Safe for concurrent use.
+// Builder makes the storage of composed kinds. Safe for concurrent use; its fields must not be changed once it is used.
 type Builder struct {
 	// NewStore makes the store of an export's kind.
 	NewStore   func(k *kind.Kind, export v1alpha1.ExportKey) (*kind.Store, error)
 	Composer   Composer
 	Namespaces Namespaces
 	Locks      *registry.Locks
-	// Timeout bounds one write, waiting for its turn included.
+	// Timeout bounds one write, from waiting for the instance's lock to writing the last child. It has to
+	// stay below the server's own limit for requests, so that what is wrong is answered rather than cut off.
 	Timeout time.Duration
 	// Limits bound what an instance may be.
 	Limits budget.Limits
@@ -31,7 +32,7 @@ type Builder struct {
 	Nesting registry.Nesting
 	// Reads tells the loop what a request is about to read that isn't the instance's own. May be nil.
 	Reads func(key v1alpha1.InstanceKey, uid types.UID, references []engine.Reference)
-	// Composed tells the loop what a request has written. May be nil.
+	// Composed tells the loop what a request has written, so that it carries on from there. May be nil.
 	Composed func(key v1alpha1.InstanceKey, result *compose.Result, err error)
 }
 
@@ -54,12 +55,7 @@ func (b *Builder) Build(ctx context.Context, program *engine.Program) (*registry
 		store.Destroy()
 		return nil, err
 	}
-	main := NewREST(Config{
-		Kind: k, Store: store, Program: program,
-		Composer: b.Composer, Namespaces: b.Namespaces, Locks: b.Locks,
-		Timeout: b.Timeout, Limits: b.Limits, Nesting: b.Nesting, Reads: b.Reads, Composed: b.Composed,
-	})
-	return served(program, main), nil
+	return served(program, newREST(b, store, program)), nil
 }
 
 // Swap replaces the program of what is served, if the kind stays the same; if not, ok is false.
@@ -78,10 +74,10 @@ func (b *Builder) Swap(present *registry.Served, program *engine.Program) (swapp
 }
 
 func served(program *engine.Program, main *REST) *registry.Served {
-	resource := main.config.Kind.GVR().Resource
+	resource := main.kind.GVR().Resource
 	return &registry.Served{
 		Export:  program.Export,
-		Kind:    main.config.Kind,
+		Kind:    main.kind,
 		Program: program,
 		Records: main.records,
 		Gate:    &main.gate,

@@ -104,10 +104,10 @@ func (w *write) admit(ctx context.Context, instance, old *unstructured.Unstructu
 	before := instance.DeepCopy()
 	instance.Object = result.Instance.Object
 	// What krop adds is validated like what the user sent, but under krop's own rights.
-	if errs := w.rest.config.Kind.Normalize(kind.WithInternal(ctx), instance, old); len(errs) > 0 {
-		return apierrors.NewInvalid(w.rest.config.Kind.GVK().GroupKind(), instance.GetName(), errs)
+	if errs := w.rest.kind.Normalize(kind.WithInternal(ctx), instance, old); len(errs) > 0 {
+		return apierrors.NewInvalid(w.rest.kind.GVK().GroupKind(), instance.GetName(), errs)
 	}
-	registry.OwnStatus(w.rest.config.Kind, before, instance)
+	registry.OwnStatus(w.rest.kind, before, instance)
 	return nil
 }
 
