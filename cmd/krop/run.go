@@ -15,7 +15,7 @@ import (
 // serve runs krop until ctx ends: storage first, then what is stored, then the server, and all of
 // it down again in reverse.
 func serve(ctx context.Context, options *apiserver.Options) error {
-	config, err := options.Config(ctx)
+	config, err := options.Config()
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package apiserver
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -38,7 +37,7 @@ type Config struct {
 }
 
 // Config reads what the options point to, and listens.
-func (o *Options) Config(_ context.Context) (*Config, error) {
+func (o *Options) Config() (*Config, error) {
 	boundMetrics()
 	config := &Config{Options: o}
 	if err := config.loadClients(); err != nil {

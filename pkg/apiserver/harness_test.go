@@ -134,7 +134,7 @@ func configure(t *testing.T, options *apiserver.Options) *apiserver.Config {
 	if problems := options.Validate(); len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	config, err := options.Config(t.Context())
+	config, err := options.Config()
 	if err != nil {
 		t.Fatal(err)
 	}
