@@ -188,7 +188,6 @@ func TestStorageRemembersSinceWhenItIs(t *testing.T) {
 	if first.Before(before) || first.After(time.Now()) {
 		t.Errorf("storage that was just made is from %s", first)
 	}
-	time.Sleep(10 * time.Millisecond)
 	again, err := StorageSince(t.Context(), etcdClient(t, etcd), "/krop-since")
 	if err != nil {
 		t.Fatal(err)
