@@ -38,6 +38,7 @@ func (k *krop) serveBlueprints(ctx context.Context) error {
 		KeyOf: func(stored *unstructured.Unstructured) v1alpha1.InstanceKey {
 			return registry.KeyOf(home, stored)
 		},
+		Expect: main.Expect,
 		Ensure: main.Ensure,
 		Kinds:  k.kinds,
 		Uses:   main.Uses,

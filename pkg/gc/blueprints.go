@@ -53,6 +53,8 @@ type BlueprintsConfig struct {
 	Stored StoredBlueprints
 	// KeyOf names a stored blueprint.
 	KeyOf func(*unstructured.Unstructured) v1alpha1.InstanceKey
+	// Expect is told of every blueprint that is stored, as it is stored, before it waits for its turn; nil if nobody is to be told.
+	Expect func(*unstructured.Unstructured)
 	// Ensure brings one blueprint to what is stored, and says whether it is. An error is worth a retry.
 	Ensure func(ctx context.Context, key v1alpha1.InstanceKey) (exists bool, err error)
 	// Loaded is called once, when every blueprint that was stored at start has been tried.
@@ -100,6 +102,9 @@ func (b *Blueprints) Run(ctx context.Context) error {
 		case watch.Added, watch.Modified:
 			key := b.config.KeyOf(blueprint)
 			start.expect(key)
+			if b.config.Expect != nil {
+				b.config.Expect(blueprint)
+			}
 			b.meet(ctx, key)
 			b.queue.Add(key)
 		case watch.Deleted:

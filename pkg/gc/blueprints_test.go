@@ -2,6 +2,7 @@ package gc
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -81,6 +82,27 @@ func (l *looks) await(t *testing.T, count int) {
 			t.Fatal("the blueprint was not looked at again")
 		}
 	}
+}
+
+// TestBlueprintIsExpectedWhileOthersAreLookedAt has all workers busy with blueprints that take their time.
+func TestBlueprintIsExpectedWhileOthersAreLookedAt(t *testing.T) {
+	seen, expected, busy := newLooks(), newLooks(), make(chan struct{})
+	shelf, _ := startBlueprints(t, BlueprintsConfig{
+		Expect: func(stored *unstructured.Unstructured) { expected.at(stored.GetName()) },
+		Ensure: func(_ context.Context, key v1alpha1.InstanceKey) (bool, error) {
+			seen.at(key.Name)
+			<-busy
+			return true, nil
+		},
+	})
+	for i := range blueprintWorkers {
+		shelf.tell(watch.Added, fmt.Sprint("slow", i))
+	}
+	seen.await(t, blueprintWorkers)
+	shelf.tell(watch.Added, "widgets")
+	expected.await(t, blueprintWorkers+1)
+	close(busy)
+	seen.await(t, 1)
 }
 
 func TestBlueprintThatWasDeletedElsewhereIsLookedAt(t *testing.T) {

@@ -63,10 +63,13 @@ func (c *Catalog) Set(served *Served) {
 }
 
 // Hold records that a blueprint's export exists although it can't be served now: the blueprint could not
-// be loaded. It is answered with 503, since its instances are there.
+// be loaded. It is answered with 503, since its instances are there. One that is served by now isn't held.
 func (c *Catalog) Hold(key v1alpha1.ExportKey, blueprint string) {
 	c.awaited.Delete(key)
 	c.held.Store(key, blueprint)
+	if _, served := c.Lookup(key); served { // Set forgets what is held after it serves
+		c.held.Delete(key)
+	}
 }
 
 // Await records that a held export lacks nothing but the answer of a server that can't be reached now:

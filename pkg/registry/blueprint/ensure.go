@@ -118,6 +118,10 @@ func (r *REST) compileFailed(ctx context.Context, stored *unstructured.Unstructu
 	return cause
 }
 
+// Expect says that a blueprint is stored, and will be looked at. Until it is, its export isn't taken for gone:
+// another replica may have served it for a while.
+func (r *REST) Expect(stored *unstructured.Unstructured) { r.holdUnserved(stored, nil) }
+
 // holdUnserved keeps the export of a blueprint that could not be served from being taken for gone.
 func (r *REST) holdUnserved(stored *unstructured.Unstructured, cause error) {
 	export := exportOf(stored)

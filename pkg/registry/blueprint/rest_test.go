@@ -209,6 +209,27 @@ func TestBlueprintThatCannotBeLoadedIsHeldAndNotForgotten(t *testing.T) {
 	}
 }
 
+// TestBlueprintOfAnotherReplicaIsHeldUntilItIsServed would be answered with 404 otherwise, as above.
+func TestBlueprintOfAnotherReplicaIsHeldUntilItIsServed(t *testing.T) {
+	s := start(t)
+	s.create(t, widgets)
+	s.main.Expect(s.stored(t))
+	if s.catalog.Held(export) {
+		t.Error("what is served is held")
+	}
+	s.catalog.Remove(export) // as on a replica that has only just heard of it
+	s.main.Expect(s.stored(t))
+	if !s.catalog.Held(export) || s.catalog.Awaited() != 0 {
+		t.Error("not held, or awaited")
+	}
+	if err := s.ensure(t); err != nil {
+		t.Fatal(err)
+	}
+	if _, served := s.catalog.Lookup(export); !served || s.catalog.Held(export) {
+		t.Error("not served, or still held")
+	}
+}
+
 // TestBlueprintWithoutStorageIsHeld would be answered with 404 otherwise, which kcp's garbage collector takes
 // for proof that all owners are gone.
 func TestBlueprintWithoutStorageIsHeld(t *testing.T) {
