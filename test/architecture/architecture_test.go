@@ -2,8 +2,11 @@ package architecture
 
 import (
 	"bytes"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -50,6 +53,27 @@ func TestEveryPackageSaysWhatItIsFor(t *testing.T) {
 	for path, unit := range load(t) {
 		if !documented(t, append(append([]string{}, unit.files...), unit.testFiles...)) {
 			t.Errorf("%s has no package comment: say in doc.go what it is for and what it never does", path)
+		}
+	}
+}
+
+// The table says what each package knows: one that nobody could describe there has no place.
+func TestPackageTableIsComplete(t *testing.T) {
+	data, err := os.ReadFile("../../docs/request-path.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, listed := load(t), map[string]bool{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `((?:pkg|cmd)/[^`]+)`").FindAllStringSubmatch(string(data), -1) {
+		if listed[row[1]] = true; !anyUnder(all, module+"/"+row[1]) {
+			t.Errorf("docs/request-path.md lists %s, which isn't there", row[1])
+		}
+	}
+	for path := range all {
+		name, ours := strings.CutPrefix(path, module+"/pkg/")
+		top, _, _ := strings.Cut(name, "/")
+		if ours && !slices.ContainsFunc(slices.Collect(maps.Keys(listed)), func(row string) bool { return under(row, []string{"pkg/" + top}) }) {
+			t.Errorf("docs/request-path.md does not say what %s is for", path)
 		}
 	}
 }
