@@ -54,8 +54,8 @@ type Result struct {
 	Err error
 }
 
-// Intent stores what composing is about to do, and what it has done. It is implemented by
-// pkg/registry/instance.
+// Intent stores what composing is about to do, and what it has done. pkg/registry
+// implements it.
 type Intent interface {
 	// Record writes the instance's status under its resourceVersion and returns the instance as
 	// stored. It fails with Conflict if somebody else has written since; then composing stops.

@@ -12,7 +12,7 @@ import (
 )
 
 // manifestKinds are the kinds in the manifests that bootstrap applies, and their resources: asking discovery
-// for six known names would be slower and no safer.
+// for names that are known would be slower and no safer.
 var manifestKinds = map[schema.GroupKind]string{
 	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: "customresourcedefinitions",
 	{Group: "cache.kcp.io", Kind: "CachedResource"}:                   "cachedresources",

@@ -35,8 +35,8 @@ var (
 
 // Claims derives what consumers are asked to accept: everything for what the blueprint writes into their
 // workspaces, reading for what it only reads there, and reading of namespaces if instances live in them; and, for
-// consumers who want it, access reviews, by which users may come directly. Each claim's identity is resolved from what the blueprint's workspace has bound or exports. They are ordered by
-// group and resource.
+// consumers who want it, access reviews, by which users may come directly. Each claim's identity is resolved from what
+// the blueprint's workspace has bound or exports. They are ordered by group and resource.
 //
 // A resource that can't be claimed is a field error at the node, whose place in the blueprint is what at says. The
 // last result is a failure to find out.
