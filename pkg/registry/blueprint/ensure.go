@@ -119,8 +119,13 @@ func (r *REST) compileFailed(ctx context.Context, stored *unstructured.Unstructu
 }
 
 // Expect says that a blueprint is stored, and will be looked at. Until it is, its export isn't taken for gone:
-// another replica may have served it for a while.
-func (r *REST) Expect(stored *unstructured.Unstructured) { r.holdUnserved(stored, nil) }
+// another replica may have served it for a while. One that was never published has no instances, and may be one that
+// came second to another of the same export.
+func (r *REST) Expect(stored *unstructured.Unstructured) {
+	if hash, _, _ := unstructured.NestedString(stored.Object, "status", "observedSpecHash"); hash != "" {
+		r.holdUnserved(stored, nil)
+	}
+}
 
 // holdUnserved keeps the export of a blueprint that could not be served from being taken for gone.
 func (r *REST) holdUnserved(stored *unstructured.Unstructured, cause error) {

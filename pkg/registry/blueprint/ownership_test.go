@@ -65,6 +65,10 @@ func TestBlueprintThatLosesTheExportWhilePublishingIsNotServed(t *testing.T) {
 	if _, served := s.catalog.Lookup(export); served || s.loop.serving[export] {
 		t.Error("served although another blueprint publishes the kind")
 	}
+	s.main.Expect(s.stored(t)) // as on a replica that hears of it
+	if s.catalog.Held(export) {
+		t.Error("the other's export is held for it")
+	}
 }
 
 func TestExportThatIsHeldForAnotherBlueprintIsRefused(t *testing.T) {
