@@ -1,6 +1,7 @@
 package kro
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -101,7 +102,7 @@ func (w *walk) fields(object map[string]any, at place) {
 		if at.schema != nil {
 			if below.schema = w.lookup(at.schema, name); below.schema == nil {
 				w.refuse(field.Invalid(below.path, field.OmitValueType{}, w.about(w.resource, "",
-					fmt.Sprintf("%s has no such field, expected %s", w.resource.gvk().Kind, oneOf(at.schema)))))
+					fmt.Sprintf("%s has no such field, expected %s", w.resource.gvk().Kind, oneOf(at.schema, name)))))
 				continue
 			}
 		}
@@ -119,8 +120,26 @@ func (w *walk) lookup(schema *spec.Schema, name string) *spec.Schema {
 // maxSuggestions keeps a message readable.
 const maxSuggestions = 12
 
-func oneOf(schema *spec.Schema) string {
-	return oneOfNames(slices.Sorted(maps.Keys(schema.Properties)))
+// oneOf are the fields that there are, in place of one that there isn't. If they are too many, those that begin
+// like it come first.
+func oneOf(schema *spec.Schema, wrong string) string {
+	names := slices.Sorted(maps.Keys(schema.Properties))
+	if len(names) > maxSuggestions {
+		slices.SortStableFunc(names, func(a, b string) int {
+			return cmp.Compare(alike(b, wrong), alike(a, wrong))
+		})
+	}
+	return oneOfNames(names)
+}
+
+// alike is how many characters two names begin with alike.
+func alike(a, b string) int {
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return min(len(a), len(b))
 }
 
 func oneOfNames(names []string) string {

@@ -3,6 +3,7 @@ package kro
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/google/cel-go/cel"
@@ -112,7 +113,7 @@ func (d *diagnosis) issueText(u use, issue *celcommon.Error) string {
 	if match := undefinedField.FindStringSubmatch(text); match != nil {
 		text = fmt.Sprintf("unknown field %q", match[1])
 		if schema := d.schemaWithout(u, match[1]); schema != nil {
-			text += ", expected " + oneOf(schema) + unquoted(schema, match[1])
+			text += ", expected " + oneOf(schema, match[1]) + unquoted(schema, match[1])
 		}
 	}
 	// Places in a string with expressions are those in what kro makes of it.
@@ -149,8 +150,10 @@ func operatorName(function string) string {
 	return function
 }
 
-// schemaWithout is the schema that the expression looks for the field in.
+// schemaWithout is the schema that the expression looks for the field in. What is behind an optional selection or in
+// has() is in no path; then it is the one that a path ends at, if there is only one.
 func (d *diagnosis) schemaWithout(u use, name string) *spec.Schema {
+	var ends []*spec.Schema
 	for _, chain := range paths(u.expression.Original) {
 		schema := d.types[chain.root]
 		if chain.root == graph.EachVarName && u.resource != nil && u.resource.kind != nil {
@@ -163,6 +166,21 @@ func (d *diagnosis) schemaWithout(u use, name string) *spec.Schema {
 			}
 			schema = declared
 		}
+		if lacks(schema, name) && !slices.Contains(ends, schema) {
+			ends = append(ends, schema)
+		}
 	}
-	return nil
+	if len(ends) != 1 {
+		return nil
+	}
+	return ends[0]
+}
+
+// lacks says whether it is an object with fields, but without this one.
+func lacks(schema *spec.Schema, name string) bool {
+	if schema == nil || len(schema.Properties) == 0 {
+		return false
+	}
+	_, declared := schema.Properties[name]
+	return !declared
 }
