@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"go.opendefense.cloud/krop/pkg/engine"
+	"go.opendefense.cloud/krop/pkg/plane"
 )
 
 const (
@@ -43,7 +44,11 @@ func refuse(request Request, findings []finding) *apierrors.StatusError {
 			causes = append(causes, causesOf(f, v)...)
 		}
 	}
-	return refusal(request, worst, causes)
+	status := refusal(request, worst, causes)
+	if slices.ContainsFunc(findings, func(f finding) bool { return plane.TimedOut(f.err) }) {
+		status.ErrStatus.Details.RetryAfterSeconds = 0
+	}
+	return status
 }
 
 func refusal(request Request, worst verdict, causes []metav1.StatusCause) *apierrors.StatusError {

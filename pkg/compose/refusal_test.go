@@ -1,9 +1,11 @@
 package compose
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -65,6 +67,17 @@ func TestCodeIsThatOfWhatKeepsTheRequestFromSucceedingLongest(t *testing.T) {
 		}
 		if retry := got.Details.RetryAfterSeconds > 0; retry != (c.code == http.StatusServiceUnavailable) {
 			t.Errorf("%d: retry after %d", got.Code, got.Details.RetryAfterSeconds)
+		}
+	}
+}
+
+// TestNobodyIsMadeToWaitTenTimes has a plane that hangs: kubectl tries again by itself whenever it is told when to.
+func TestNobodyIsMadeToWaitTenTimes(t *testing.T) {
+	n := node("n", v1alpha1.TargetHost, secrets)
+	for _, cause := range []error{context.DeadlineExceeded, &url.Error{Op: "Get", Err: context.DeadlineExceeded}} {
+		got := refuse(requestOf("db"), []finding{about(n, "s", fmt.Errorf("%w: %w", plane.ErrNotReachable, cause))}).Status()
+		if got.Code != http.StatusServiceUnavailable || got.Details.RetryAfterSeconds != 0 {
+			t.Errorf("with %v: %d, retry after %d", cause, got.Code, got.Details.RetryAfterSeconds)
 		}
 	}
 }

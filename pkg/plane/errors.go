@@ -37,6 +37,13 @@ func IsTransient(err error) bool {
 		apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err)
 }
 
+// TimedOut says whether something took all of the time that there was for it. Whoever asked has waited for that long, and
+// shouldn't be told to try again at once: clients do, kubectl ten times, and nobody sees an answer for minutes.
+func TimedOut(err error) bool {
+	var timeout interface{ Timeout() bool }
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
 // answer is what a server said, if the error is an answer at all.
 func answer(err error) (metav1.Status, bool) {
 	var status apierrors.APIStatus

@@ -15,7 +15,7 @@ import (
 const RetryAfterSeconds = 2
 
 // Unavailable passes the Status of an API server on, since it says more, and makes anything else a 503 that
-// is worth a retry. Its cause is what failed on the way, which says where krop's servers are: that is logged,
+// is worth a retry, unless it has taken long already. Its cause is what failed on the way, which says where krop's servers are: that is logged,
 // and no client is told.
 func Unavailable(what string, cause error) error {
 	var status apierrors.APIStatus
@@ -23,6 +23,9 @@ func Unavailable(what string, cause error) error {
 		return &apierrors.StatusError{ErrStatus: status.Status()} // without what it was wrapped in on the way
 	}
 	klog.Background().Info("something a request needs is unavailable", "what", what, "err", cause)
+	if plane.TimedOut(cause) {
+		return apierrors.NewServiceUnavailable(what)
+	}
 	return TryAgain(what)
 }
 

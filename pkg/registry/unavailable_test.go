@@ -1,6 +1,7 @@
 package registry_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -21,6 +22,10 @@ func TestUnavailableTellsNoAddressAndPassesAStatusOn(t *testing.T) {
 	}
 	if seconds, ok := apierrors.SuggestsClientDelay(err); !ok || seconds != registry.RetryAfterSeconds {
 		t.Errorf("asks for a retry after %d seconds: %t", seconds, ok)
+	}
+	err = registry.Unavailable("kinds can't be read", fmt.Errorf("%w: %w", plane.ErrNotReachable, context.DeadlineExceeded))
+	if seconds, ok := apierrors.SuggestsClientDelay(err); ok || !apierrors.IsServiceUnavailable(err) {
+		t.Errorf("what has taken all of its time is to be tried again after %d seconds: %v", seconds, err)
 	}
 	said := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "a", errors.New("no"))
 	err = registry.Unavailable("kinds can't be read", fmt.Errorf("at https://10.0.0.1:6443: %w", said))
