@@ -1,6 +1,7 @@
 package kro
 
 import (
+	"encoding/base64"
 	"fmt"
 	"maps"
 	"slices"
@@ -103,6 +104,11 @@ func violations(schema *spec.Schema, value any) []string {
 	for _, bound := range bounds(schema) {
 		for _, err := range validate.NewSchemaValidator(&spec.Schema{SchemaProps: bound}, nil, "", strfmt.Default).Validate(value).Errors {
 			out = append(out, inWords(err.Error()))
+		}
+	}
+	if text, isText := value.(string); isText && schema.Format == "byte" {
+		if _, err := base64.StdEncoding.DecodeString(text); err != nil {
+			out = append(out, "expected base64; plain text for a Secret goes into stringData")
 		}
 	}
 	return out
