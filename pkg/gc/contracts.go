@@ -26,7 +26,7 @@ type Instances interface {
 	UIDs(ctx context.Context, cluster logicalcluster.Name) (sets.Set[types.UID], error)
 	// Watch lists the instances of all clusters, then watches them, until ctx ends. It calls handle
 	// from one goroutine: with Added for each that is listed, then once with Bookmark and nil, then
-	// with every change. After a cut it lists anew.
+	// with every change. After a cut it calls handle with Error and nil, and lists anew.
 	Watch(ctx context.Context, handle func(watch.EventType, *unstructured.Unstructured)) error
 	// Delete asks for the instance's deletion; krop's finalizer holds it until its children are gone.
 	Delete(ctx context.Context, key v1alpha1.InstanceKey) error

@@ -164,6 +164,13 @@ func (x *index) keys(match func(v1alpha1.InstanceKey) bool) []v1alpha1.InstanceK
 	return keys
 }
 
+// uids are all instances.
+func (x *index) uids() sets.Set[types.UID] {
+	x.mutex.RLock()
+	defer x.mutex.RUnlock()
+	return sets.KeySet(x.instances)
+}
+
 // uidsIn are the instances of one cluster.
 func (x *index) uidsIn(cluster logicalcluster.Name) []types.UID {
 	x.mutex.RLock()

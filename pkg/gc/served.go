@@ -6,6 +6,7 @@ import (
 
 	"github.com/kcp-dev/logicalcluster/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/klog/v2"
 
@@ -89,9 +90,9 @@ func (s *served) current() (*engine.Program, Instances) {
 func (s *served) follow() {
 	ctx, cancel := context.WithCancel(s.ctx)
 	s.unfollow = cancel
-	instances := s.instances
+	instances, told := s.instances, newListing(s).told
 	s.running.Go(func() {
-		if err := instances.Watch(ctx, s.instanceChanged); err != nil && ctx.Err() == nil {
+		if err := instances.Watch(ctx, told); err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "watch of instances has ended", "export", s.export.String())
 		}
 	})
@@ -131,16 +132,21 @@ func (s *served) keyOf(instance *unstructured.Unstructured) v1alpha1.InstanceKey
 
 // forget drops an instance that is gone. If it went without its children, by force, they are orphans.
 func (s *served) forget(instance *unstructured.Unstructured) {
-	s.unbound.remove(instance.GetUID())
 	s.loop.nestedGone(instance)
-	s.externals.readers.remove(s.keyOf(instance), instance.GetUID())
-	if s.index.remove(instance.GetUID()) {
-		s.children.reconsider()
-	}
+	s.drop(s.keyOf(instance), instance.GetUID())
 	for _, row := range inventory(instance) {
 		if row.Name != "" && row.UID != "" && row.DeletionPolicy != v1alpha1.DeletionOrphan {
 			s.loop.strays.add(strayOfRow(s.export, instance, row))
 		}
+	}
+}
+
+// drop drops all that is known of an instance.
+func (s *served) drop(key v1alpha1.InstanceKey, uid types.UID) {
+	s.unbound.remove(uid)
+	s.externals.readers.remove(key, uid)
+	if s.index.remove(uid) {
+		s.children.reconsider()
 	}
 }
 

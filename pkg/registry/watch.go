@@ -45,7 +45,7 @@ func (r *Records) UIDs(ctx context.Context, cluster logicalcluster.Name) (sets.S
 
 // Watch calls handle, from one goroutine, with every object of all clusters: first with Added for
 // each that is stored, then once with Bookmark and nil, then with every change, until ctx ends. After
-// a cut that can't be resumed it starts over.
+// a cut that can't be resumed it calls handle with Error and nil, and starts over.
 func (r *Records) Watch(ctx context.Context, handle func(watch.EventType, *unstructured.Unstructured)) error {
 	all := inCluster(ctx, etcd.Wildcard, "")
 	for ctx.Err() == nil {
@@ -60,6 +60,7 @@ func (r *Records) Watch(ctx context.Context, handle func(watch.EventType, *unstr
 		select {
 		case <-ctx.Done():
 		case <-time.After(relistPause):
+			handle(watch.Error, nil)
 		}
 	}
 	return ctx.Err()

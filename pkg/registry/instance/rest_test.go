@@ -468,6 +468,17 @@ func TestWatchHandsOutWhatIsStoredThenEveryChange(t *testing.T) {
 	}
 }
 
+func TestACutOfTheWatchIsTold(t *testing.T) {
+	s := start(t)
+	events := make(chan string, 16)
+	go func() {
+		_ = s.main.Records().Watch(t.Context(), func(event watch.EventType, _ *unstructured.Unstructured) { events <- string(event) })
+	}()
+	wantEvent(t, events, "BOOKMARK")
+	s.main.Destroy()
+	wantEvent(t, events, "ERROR")
+}
+
 func wantEvent(t *testing.T, events <-chan string, want string) {
 	t.Helper()
 	select {
