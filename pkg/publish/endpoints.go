@@ -7,12 +7,12 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/singleflight"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/lru"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
 	"go.opendefense.cloud/krop/pkg/plane"
@@ -24,6 +24,9 @@ const (
 	endpointFreshness = 10 * time.Minute
 	// endpointRetry bounds how often kcp is asked for an address that isn't there yet.
 	endpointRetry = 500 * time.Millisecond
+	// maxEndpoints bounds what is remembered, at some 200 bytes each: an export may be asked for once more after it was
+	// forgotten, by a pass that had begun before.
+	maxEndpoints = 16384
 )
 
 // NotReadyError says that an export has no endpoint yet: nobody has bound it, or kcp has only just
@@ -56,9 +59,7 @@ func (e *NotReadyError) Status() metav1.Status {
 type Endpoints struct {
 	kcp    *kcp
 	flight singleflight.Group
-
-	mu    sync.Mutex
-	known map[v1alpha1.ExportKey]endpoint
+	known  *lru.Cache // v1alpha1.ExportKey -> endpoint
 }
 
 type endpoint struct {
@@ -72,29 +73,37 @@ func NewEndpoints(config Config) (*Endpoints, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Endpoints{kcp: k, known: map[v1alpha1.ExportKey]endpoint{}}, nil
+	return &Endpoints{kcp: k, known: lru.New(maxEndpoints)}, nil
 }
 
 // URL is the address of the export's virtual workspace, without /clusters/...: below it, krop reaches the
 // workspaces of consumers. It fails with NotReadyError while the export has no endpoint; that, and any
 // failure to ask kcp, is a plane.ErrNotReachable. What kcp itself answers is passed on.
 func (e *Endpoints) URL(ctx context.Context, export v1alpha1.ExportKey) (string, error) {
-	e.mu.Lock()
-	cached, ok := e.known[export]
-	e.mu.Unlock()
+	cached, ok := e.cached(export)
 	if ok && time.Now().Before(cached.until) {
 		return cached.result(export)
 	}
-	_, err, _ := e.flight.Do(export.String(), func() (any, error) {
+	found, err, _ := e.flight.Do(export.String(), func() (any, error) {
 		// Detached: the answer is everybody's, so the first caller's cancellation must not end it.
-		return nil, e.refresh(context.WithoutCancel(ctx), export)
+		return e.refresh(context.WithoutCancel(ctx), export)
 	})
-	if err != nil && cached.url == "" {
+	switch {
+	case err == nil:
+		return found.(endpoint).result(export)
+	case cached.url != "":
+		return cached.url, nil
+	default:
 		return "", unreachable(err)
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.known[export].result(export)
+}
+
+func (e *Endpoints) cached(export v1alpha1.ExportKey) (endpoint, bool) {
+	value, ok := e.known.Get(export)
+	if !ok {
+		return endpoint{}, false
+	}
+	return value.(endpoint), true
 }
 
 // unreachable marks a failure of the way to kcp.
@@ -106,11 +115,7 @@ func unreachable(err error) error {
 }
 
 // Forget drops what is known of an export.
-func (e *Endpoints) Forget(export v1alpha1.ExportKey) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.known, export)
-}
+func (e *Endpoints) Forget(export v1alpha1.ExportKey) { e.known.Remove(export) }
 
 func (c endpoint) result(export v1alpha1.ExportKey) (string, error) {
 	if c.url == "" {
@@ -122,31 +127,28 @@ func (c endpoint) result(export v1alpha1.ExportKey) (string, error) {
 // refreshTimeout bounds one look at kcp; requests wait for it.
 const refreshTimeout = 5 * time.Second
 
-func (e *Endpoints) refresh(ctx context.Context, export v1alpha1.ExportKey) error {
+func (e *Endpoints) refresh(ctx context.Context, export v1alpha1.ExportKey) (endpoint, error) {
 	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
 	w, err := e.kcp.workspace(export.Cluster.Path())
 	if err != nil {
-		return err
+		return endpoint{}, err
 	}
 	// kcp makes a slice of the export's name for each export.
 	slice, err := w.kcp.ApisV1alpha1().APIExportEndpointSlices().Get(ctx, export.Name, metav1.GetOptions{})
 	if err != nil {
-		return explained(err, w.cluster, "get", apiExportEndpointLists)
+		return endpoint{}, explained(err, w.cluster, "get", apiExportEndpointLists)
 	}
 	addresses := make([]string, 0, len(slice.Status.APIExportEndpoints))
 	for _, each := range slice.Status.APIExportEndpoints {
 		addresses = append(addresses, each.URL)
 	}
-	found := e.kcp.reachable(addresses)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if found == "" {
-		e.known[export] = endpoint{until: time.Now().Add(endpointRetry)}
-		return nil
+	found := endpoint{url: e.kcp.reachable(addresses), until: time.Now().Add(endpointFreshness)}
+	if found.url == "" {
+		found.until = time.Now().Add(endpointRetry)
 	}
-	e.known[export] = endpoint{url: found, until: time.Now().Add(endpointFreshness)}
-	return nil
+	e.known.Add(export, found)
+	return found, nil
 }
 
 // reachable picks the address of the shard that krop serves, and turns it into one that krop can reach: the
