@@ -2,6 +2,7 @@ package gc
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -142,8 +143,8 @@ func (c *children) start(ctx context.Context, s source, before context.CancelFun
 
 // childChanged makes the child's instance due.
 func (c *children) childChanged(s source, event watch.EventType, child *unstructured.Unstructured) {
-	uid := instanceUID(child)
-	if uid == "" {
+	uids := instanceUIDs(child)
+	if len(uids) == 0 {
 		return
 	}
 	why := changed(versionOf(child))
@@ -152,6 +153,10 @@ func (c *children) childChanged(s source, event watch.EventType, child *unstruct
 		why = forced
 	case watch.Added:
 		why.background = true // one that was listed, or that krop has just written itself
+	}
+	uid := uids[0]
+	for _, other := range uids[1:] {
+		c.enqueue(other, why)
 	}
 	if c.enqueue(uid, why) {
 		return
@@ -182,17 +187,20 @@ func (c *children) missed(instance types.UID) bool {
 	return missed
 }
 
-// instanceUID says whose child this is. Somebody may have taken the label off, which is drift like any other:
-// then the owner reference or the field manager still tell.
-func instanceUID(child *unstructured.Unstructured) types.UID {
+// instanceUIDs says whose child this is. Somebody may have taken the label off, or written another instance's there,
+// which is drift like any other: the field manager and the owner reference tell too. What is most likely comes first.
+func instanceUIDs(child *unstructured.Unstructured) []types.UID {
+	var uids []types.UID
 	if uid := child.GetLabels()[v1alpha1.LabelInstanceUID]; uid != "" {
-		return types.UID(uid)
+		uids = append(uids, types.UID(uid))
 	}
-	if managers := writers(child); len(managers) > 0 {
-		return managers[0]
+	for _, uid := range writers(child) {
+		if !slices.Contains(uids, uid) {
+			uids = append(uids, uid)
+		}
 	}
-	for _, owner := range child.GetOwnerReferences() {
-		return owner.UID
+	if owners := child.GetOwnerReferences(); len(uids) == 0 && len(owners) > 0 {
+		uids = append(uids, owners[0].UID)
 	}
-	return ""
+	return uids
 }

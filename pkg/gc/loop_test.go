@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/watch"
@@ -142,6 +143,29 @@ func TestAChildWithoutItsLabelStillFindsItsInstance(t *testing.T) {
 	stripped.SetLabels(map[string]string{v1alpha1.LabelBlueprint: "things"})
 	b.sources.tell(of, watch.Modified, stripped)
 	eventually(t, "a pass repairs it", func() bool { return b.composer.count("v1 a") == before+1 })
+}
+
+// TestAChildWithAnothersLabelStillFindsItsInstance has a user of the plane write another instance's label there, and
+// delete the child then.
+func TestAChildWithAnothersLabelStillFindsItsInstance(t *testing.T) {
+	b := newBed()
+	mine, others := instance("c", "a", "1"), instance("c2", "b", "2")
+	b.stored.put(mine)
+	b.stored.put(others)
+	b.start(t, testProgram("v1", secretNode))
+	of := source{v1alpha1.TargetProvider, testGVR}
+	eventually(t, "children are watched", func() bool { return b.sources.isOpen(of) })
+	b.idle(t)
+	before := b.composer.count("v1 a")
+	relabelled := child("s", "child", "100", "c", "1")
+	relabelled.SetLabels(map[string]string{
+		v1alpha1.LabelBlueprint: "things", v1alpha1.LabelInstanceUID: string(others.GetUID()),
+	})
+	relabelled.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: v1alpha1.FieldManagerPrefix + string(mine.GetUID())}})
+	b.sources.tell(of, watch.Modified, relabelled)
+	eventually(t, "a pass repairs it", func() bool { return b.composer.count("v1 a") == before+1 })
+	b.sources.tell(of, watch.Deleted, relabelled)
+	eventually(t, "a pass makes it anew", func() bool { return b.composer.count("v1 a") == before+2 })
 }
 
 func TestARequestThatComposedSparesThePass(t *testing.T) {
