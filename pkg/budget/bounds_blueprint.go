@@ -23,6 +23,10 @@ var (
 		Why: "kro's own limit"})
 	SchemaFields = define(Bound{Name: "max-schema-fields", Of: "fields of the published kind, with its types put in", Default: 5000, Answer: Invalid,
 		Why: "at some 200 bytes each, this is the megabyte that an APIResourceSchema can be in kcp's storage"})
+	SchemaBytes = define(Bound{Name: "maxSchemaBytes", Fixed: true, Of: "size of the published kind's schema, with its types put in", Unit: "bytes", Default: 1 << 20, Answer: Invalid,
+		Why: "the same for long enums, defaults and descriptions of a type that many fields have"})
+	SchemaRules = define(Bound{Name: "maxSchemaRules", Fixed: true, Of: "rules (validation) of the published kind, with its types put in, each 256 bytes of one counting for one", Default: 500, Answer: Invalid,
+		Why: "compiling one takes some milliseconds"})
 	KindFields = define(Bound{Name: "max-kind-fields", Of: "fields of the schema of a child's kind", Default: 50_000, Answer: Invalid,
 		Why: "a Pod has some 3,000, the largest custom resources in use some 20,000; each is about a kilobyte of memory while it is used"})
 	DocumentBytes = define(Bound{Name: "max-openapi-bytes", Of: "size of the OpenAPI document of a child's group and version", Unit: "bytes", Default: 16 << 20, Answer: Invalid,

@@ -2,6 +2,7 @@ package kro
 
 import (
 	"encoding/json"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -24,47 +25,105 @@ func (c *compilation) checkExpansion() bool {
 	if !c.checkWrittenPatterns(fields, types) {
 		return false
 	}
-	e := expansion{types: types, most: c.limits.Of(budget.SchemaFields), sizes: map[string]int{}}
-	if e.size(fields) <= e.most {
-		return true
-	}
-	c.refuse(field.Forbidden(field.NewPath("spec", "schema", "spec"), c.limits.More(budget.SchemaFields).Error()))
-	return false
+	return c.checkExtent(newExpansion(types).whole(fields))
 }
 
-// expansion counts the fields of a schema without making it.
+// checkExtent refuses a schema that would take too long to be checked.
+func (c *compilation) checkExtent(whole extent) bool {
+	at := field.NewPath("spec", "schema", "spec")
+	for _, bounded := range []struct {
+		bound *budget.Bound
+		asked int
+	}{
+		{budget.SchemaFields, whole.fields}, {budget.SchemaBytes, whole.bytes}, {budget.SchemaRules, whole.rules}, {budget.Depth, whole.depth},
+	} {
+		if bounded.asked > c.limits.Of(bounded.bound) {
+			c.refuse(field.Forbidden(at, c.limits.More(bounded.bound).Error()))
+			return false
+		}
+	}
+	return true
+}
+
+// extent is how large a schema is that has all types put in.
+type extent struct{ fields, bytes, rules, depth int }
+
+// with adds what is so many levels below.
+func (x extent) with(below extent, levels int) extent {
+	return extent{
+		fields: added(x.fields, below.fields),
+		bytes:  added(x.bytes, below.bytes),
+		rules:  added(x.rules, below.rules),
+		depth:  max(x.depth, below.depth+levels),
+	}
+}
+
+// expansion measures a schema without making it.
 type expansion struct {
 	types map[string]any
-	most  int
-	// sizes of types that were counted. One that is being counted has none: types that are made of each
+	// extents of types that were measured. One that is being measured has none: types that are made of each
 	// other in a circle are refused elsewhere.
-	sizes map[string]int
+	extents map[string]extent
+	// named are the types that others are made of.
+	named map[string]bool
 }
 
-// size is how many fields there are at and below the tree, or more than most.
-func (e *expansion) size(tree any) int {
-	size := 1
-	if object, ok := tree.(map[string]any); ok {
-		for _, below := range object {
-			if size += e.size(below); size > e.most {
-				return e.most + 1
-			}
-		}
-		return size
+func newExpansion(types map[string]any) *expansion {
+	e := &expansion{types: types, extents: map[string]extent{}, named: map[string]bool{}}
+	for _, tree := range types {
+		collectTypes(tree, e.named)
 	}
-	for _, name := range typesIn(tree) {
-		if size += e.sizeOfType(name); size > e.most {
-			return e.most + 1
-		}
-	}
-	return size
+	return e
 }
 
-func (e *expansion) sizeOfType(name string) int {
-	if size, counted := e.sizes[name]; counted {
-		return size
+// whole is the extent of the fields, and of types that nothing is made of, which are checked too.
+func (e *expansion) whole(fields map[string]any) extent {
+	collectTypes(fields, e.named)
+	all := e.of(fields)
+	for name := range e.types {
+		if !e.named[name] {
+			all = all.with(e.ofType(name), 1)
+		}
 	}
-	e.sizes[name] = 0
-	e.sizes[name] = e.size(e.types[name])
-	return e.sizes[name]
+	return all
+}
+
+// of is the extent of the tree and all below.
+func (e *expansion) of(tree any) extent {
+	all := extent{fields: 1}
+	switch v := tree.(type) {
+	case map[string]any:
+		for name, below := range v {
+			all.bytes = added(all.bytes, len(name))
+			all = all.with(e.of(below), 1)
+		}
+	case string:
+		all.bytes, all.rules = len(v), rulesIn(v)
+		for _, name := range typesIn(v) {
+			all = all.with(e.ofType(name), 0) // an alias, or a list
+		}
+	}
+	return all
+}
+
+// ruleBytes is how long a rule may be to count for one.
+const ruleBytes = 256
+
+// rulesIn is how many rules the field's markers are worth.
+func rulesIn(text string) int {
+	count := strings.Count(text, "validation=")
+	if count == 0 {
+		return 0
+	}
+	return max(count, len(text)/ruleBytes)
+}
+
+func (e *expansion) ofType(name string) extent {
+	known, measured := e.extents[name]
+	if measured {
+		return known
+	}
+	e.extents[name] = extent{}
+	e.extents[name] = e.of(e.types[name])
+	return e.extents[name]
 }

@@ -45,6 +45,41 @@ func withField(simple string) *v1alpha1.ResourceGraphDefinition {
 	return blueprint
 }
 
+// withFields is a blueprint whose spec has n fields of one type.
+func withFields(n int, simple string) *v1alpha1.ResourceGraphDefinition {
+	blueprint := chain(1)
+	fields := map[string]any{"value": "string"}
+	for i := range n {
+		fields[fmt.Sprint("f", i)] = "Same"
+	}
+	blueprint.Spec.Schema.Spec.Raw = marshalled(fields)
+	blueprint.Spec.Schema.Types.Raw = marshalled(map[string]any{"Same": simple})
+	return blueprint
+}
+
+// withTypes is a blueprint with n types, each of so many fields of the next.
+func withTypes(n, fields int) *v1alpha1.ResourceGraphDefinition {
+	blueprint := chain(1)
+	types := map[string]any{fmt.Sprint("T", n): "string"}
+	for i := range n {
+		object := map[string]any{}
+		for j := range fields {
+			object[fmt.Sprint("f", j)] = fmt.Sprint("T", i+1)
+		}
+		types[fmt.Sprint("T", i)] = object
+	}
+	blueprint.Spec.Schema.Types.Raw = marshalled(types)
+	return blueprint
+}
+
+func marshalled(value any) []byte {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		panic(err)
+	}
+	return raw
+}
+
 // TestHostileBlueprintsAreRefused compiles what would take minutes, or all memory, without bounds.
 func TestHostileBlueprintsAreRefused(t *testing.T) {
 	const most = 512 << 20
@@ -69,6 +104,13 @@ func TestHostileBlueprintsAreRefused(t *testing.T) {
 		"one that a rule makes":                 {withField(`string | validation="self.find('a{1000}' + 'a{1000}') == ''"`), "written in the rule"},
 		"a large quantity in a rule":            {withField(`string | validation="isQuantity('1e-2147483647')"`), "large exponents"},
 		"one that is put together":              {withField(`string | validation="isQuantity('1e-' + self)"`), "large exponents"},
+		"a long rule":                           {withField(`string | validation="` + strings.Repeat("self != 'a' && ", 1000) + `true"`), "--max-expression-bytes"},
+		"long rules":                            {withFields(50, `string | validation="`+strings.Repeat("self != 'a' && ", 500)+`true"`), "maxSchemaRules"},
+		"many rules":                            {withFields(2000, `string | validation="self != 'a'"`), "maxSchemaRules"},
+		"a long enum in many fields":            {withFields(2000, `string | enum="a`+strings.Repeat(",a", 10_000)+`"`), "maxSchemaBytes"},
+		"a long default in many fields":         {withFields(2000, `string | default="`+strings.Repeat("d", 10_000)+`"`), "maxSchemaBytes"},
+		"types in types":                        {withTypes(2000, 1), "maxDepth"},
+		"types that no field has":               {withTypes(12, 8), "--max-schema-fields"},
 		"quantifiers in a rule":                 {withField(`[]string | validation="self.all(a, self.all(b, self.all(c, self.all(d, a + b + c != d))))"`), "cost"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"go.opendefense.cloud/krop/pkg/budget"
 	"go.opendefense.cloud/krop/pkg/engine"
 )
 
@@ -13,6 +14,9 @@ import (
 func (c *compilation) checkRules(schema *apiextensionsv1.JSONSchemaProps) bool {
 	fine := true
 	for _, written := range schema.XValidations {
+		if !c.within(field.NewPath("spec", "schema"), budget.ExpressionBytes, len(written.Rule)) {
+			return false
+		}
 		rule, err := engine.ReadRule(written.Rule)
 		if err != nil {
 			c.refuse(field.InternalError(field.NewPath("spec", "schema"), err))
