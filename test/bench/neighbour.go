@@ -36,7 +36,7 @@ func (b *bench) neighbours(ctx context.Context, much size) error {
 	}
 	report("A neighbour's creates with five children, beside a greedy consumer and a hostile provider", 0, creates, aloneCreates)
 	reportTail(creates, aloneCreates)
-	report("A neighbour's gets", 0, gets, aloneGets)
+	report("A neighbour's gets, one after each create (processor time is counted with those)", 0, gets, aloneGets)
 	reportTail(gets, aloneGets)
 	fmt.Printf("meanwhile %d hostile requests were answered: %s\n", others.asked.Load(), others.answers())
 	return nil

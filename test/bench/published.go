@@ -4,11 +4,13 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/yaml"
 
 	"go.opendefense.cloud/krop/test/testbed"
@@ -24,33 +26,36 @@ var hostRights string
 // being compiled.
 const publishers = 8
 
+// publishPatience is when blueprints that have been stored are taken for never being published.
+const publishPatience = 10 * time.Minute
+
 // blueprintMemory measures what krop has resident with more and more blueprints that are published and bound by nobody.
 func (b *bench) blueprintMemory(ctx context.Context, much size) error {
 	if _, err := b.bed.Kubectl(testbed.Host).Apply(ctx, hostRights); err != nil {
 		return err
 	}
 	fmt.Println("\nMemory of krop (resident) with blueprints of five resources, published and not bound")
-	before, err := b.usage()
+	first, err := b.usage()
 	if err != nil {
 		return err
 	}
-	fmt.Printf("  %4d more blueprints: %4d MiB\n", 0, before.krop.Memory>>20)
+	fmt.Printf("  %4d more blueprints: %4d MiB\n", 0, first.krop.Memory>>20)
 	made := 0
 	for _, step := range []int{10, 100, 500} {
 		if step > much.published {
 			break
 		}
-		began := time.Now()
-		if err := b.publish(ctx, made, step); err != nil {
+		s := &sample{what: "publishing"}
+		if err := b.measure(s, func() error { return b.publish(ctx, made, step) }); err != nil {
 			return err
 		}
-		took := time.Since(began)
-		after, err := b.usage()
+		now, err := b.usage()
 		if err != nil {
 			return err
 		}
-		fmt.Printf("  %4d more blueprints: %4d MiB, %.2f MiB each; the last %d took %s\n", step, after.krop.Memory>>20,
-			float64(after.krop.Memory-before.krop.Memory)/float64(step<<20), step-made, took.Round(time.Second/10))
+		count := time.Duration(step - made)
+		fmt.Printf("  %4d more blueprints: %4d MiB, %.2f MiB each; publishing one took %s, CPU krop %s, CPU kcp %s\n", step, now.krop.Memory>>20,
+			float64(now.krop.Memory-first.krop.Memory)/float64(step<<20), round(s.elapsed/count), round(s.krop/count), round(s.kcp/count))
 		made = step
 	}
 	return nil
@@ -73,8 +78,22 @@ func (b *bench) publish(ctx context.Context, from, to int) error {
 	if err := creates.Wait(); err != nil {
 		return err
 	}
-	_, err := b.bed.Kubectl(testbed.Provider).Run(ctx, "wait", "--for=condition=Ready", "rgd", "--all", "--timeout=10m")
-	return err
+	// kubectl wait would ask for one after the other.
+	return wait.PollUntilContextTimeout(ctx, time.Second, publishPatience, true, func(ctx context.Context) (bool, error) {
+		all, err := b.provider.Resource(blueprint).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, err
+		}
+		return !slices.ContainsFunc(all.Items, unpublished), nil
+	})
+}
+
+func unpublished(blueprint unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(blueprint.Object, "status", "conditions")
+	return !slices.ContainsFunc(conditions, func(condition any) bool {
+		fields, _ := condition.(map[string]any)
+		return fields["type"] == "Ready" && fields["status"] == "True"
+	})
 }
 
 // offer is a blueprint with a kind of its own.
