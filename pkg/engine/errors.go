@@ -18,6 +18,8 @@ type Waiting struct {
 	Expression string
 	// ReadyWhen says that Expression is a readyWhen of Node's own.
 	ReadyWhen bool
+	// Element is the object of a list that the readyWhen is about, as an index: [3]. Path has it too.
+	Element string
 	// Missing is the object, with its plane, that an external node reads and that does not exist:
 	// "consumer VPC team-a/main". Empty if that isn't what is awaited.
 	Missing string
@@ -35,7 +37,7 @@ func (w *Waiting) String() string {
 	case w.Missing != "":
 		return fmt.Sprintf("%s (%s does not exist)", w.Node, w.Missing)
 	case w.Expression != "":
-		return fmt.Sprintf("%s (%s)", w.Node, w.Expression)
+		return fmt.Sprintf("%s%s (%s)", w.Node, w.Element, w.Expression)
 	default:
 		return string(w.Node)
 	}

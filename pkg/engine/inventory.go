@@ -60,6 +60,7 @@ func (p *Plan) childRows(node *NodePlan, known map[v1alpha1.ObjectKey]v1alpha1.C
 				row.UID = uid
 			}
 			row.State = observedState(node)
+			p.alone(&row, child)
 		} else {
 			row.Message = NotWrittenYet
 		}
@@ -79,6 +80,16 @@ func observedState(node *NodePlan) v1alpha1.State {
 		return v1alpha1.StateReady
 	default:
 		return v1alpha1.StateApplied
+	}
+}
+
+// alone says of one object of a list what isn't so of all.
+func (p *Plan) alone(row *v1alpha1.ComposedResource, child Child) {
+	switch {
+	case child.Ready:
+		row.State, row.WaitingFor, row.Message = v1alpha1.StateReady, "", ""
+	case child.Waiting != nil:
+		row.WaitingFor, row.Message = Truncated(child.Waiting.String()), Truncated(p.Explain(child.Waiting))
 	}
 }
 

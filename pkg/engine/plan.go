@@ -66,4 +66,8 @@ type Child struct {
 	Object *unstructured.Unstructured
 	// Observed is the object as it exists, nil if it isn't known to.
 	Observed *unstructured.Unstructured
+	// Ready and Waiting are of this object of a list, where the list isn't ready as a whole: whether every
+	// readyWhen holds, and if not, what it waits for.
+	Ready   bool
+	Waiting *Waiting
 }

@@ -181,8 +181,17 @@ func (p *planner) judge(node *NodePlan) {
 	case err == nil:
 		node.Ready = true
 	case errors.As(err, &node.Waiting):
+		node.tellApart(p.pass.ReadyElements(node.ID))
 	default:
 		node.Err = expressionError(node.ID, err)
+	}
+}
+
+// tellApart notes which objects of a list that isn't ready are.
+func (n *NodePlan) tellApart(elements []error) {
+	for i, err := range elements[:min(len(elements), len(n.Children))] {
+		n.Children[i].Ready = err == nil
+		errors.As(err, &n.Children[i].Waiting)
 	}
 }
 

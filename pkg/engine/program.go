@@ -81,6 +81,9 @@ type Pass interface {
 	Observe(id v1alpha1.NodeID, objects []*unstructured.Unstructured)
 	// Ready evaluates readyWhen on what was observed: nil if all hold.
 	Ready(id v1alpha1.NodeID) error
+	// ReadyElements is what Ready has found of each object of a list, in the order of Observe: nil for those that
+	// are ready. It ends where an expression has failed.
+	ReadyElements(id v1alpha1.NodeID) []error
 	// Status evaluates the author's status. Fields whose values aren't there yet are left out;
 	// pending says what they wait for.
 	Status() (fields map[string]any, pending []*Waiting, err error)

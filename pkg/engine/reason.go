@@ -19,7 +19,7 @@ func (p *Plan) Explain(waiting *Waiting) string {
 	case waiting.Path != "":
 		return node.lacks(waiting)
 	case waiting.ReadyWhen:
-		return fmt.Sprintf("%s is not ready: readyWhen %s does not hold", node.describe(""), waiting.Expression)
+		return fmt.Sprintf("%s is not ready: readyWhen %s does not hold", node.describe(waiting.Element), waiting.Expression)
 	case waiting.Expression != "":
 		return fmt.Sprintf("%s lacks something that expression %q reads", node.describe(""), waiting.Expression)
 	case node.Err != nil:

@@ -40,6 +40,8 @@ type state struct {
 	observed  []*unstructured.Unstructured
 	// seen says that observed was given.
 	seen bool
+	// elements are what readiness is of each object of a list.
+	elements []error
 	// value is what other nodes' expressions see; nil until something is observed.
 	value any
 }
@@ -221,6 +223,9 @@ func (p *pass) Ready(id v1alpha1.NodeID) error {
 	return s.ready.err
 }
 
+// ReadyElements implements engine.Pass.
+func (p *pass) ReadyElements(id v1alpha1.NodeID) []error { return p.state(id).elements }
+
 func (p *pass) checkReady(id v1alpha1.NodeID, s *state) error {
 	n, err := p.node(id)
 	if err != nil {
@@ -235,18 +240,35 @@ func (p *pass) checkReady(id v1alpha1.NodeID, s *state) error {
 	if n.selects {
 		return p.checkSelected(n, s)
 	}
-	name := string(id)
-	if n.collection {
-		name = graph.EachVarName
+	if !n.collection {
+		return p.ready(n, string(id), s.observed[0])
 	}
+	return p.checkElements(n, s)
+}
+
+// checkElements looks at all objects of a list, so that each has its own answer. The list's is that of the first which
+// isn't ready.
+func (p *pass) checkElements(n *node, s *state) error {
+	var first error
 	for i, object := range s.observed {
-		scope := &scope{pass: p, local: map[string]any{name: n.view.value(object.Object)}}
-		for _, condition := range n.ready {
-			if err := p.holds(n, condition, scope, object); err != nil && n.collection {
-				return ofElement(i, err)
-			} else if err != nil {
-				return err
-			}
+		err := ofElement(i, p.ready(n, graph.EachVarName, object))
+		var waiting *engine.Waiting
+		if err != nil && !errors.As(err, &waiting) {
+			return err
+		}
+		if s.elements = append(s.elements, err); first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// ready evaluates every readyWhen on one object, which they know by a name.
+func (p *pass) ready(n *node, name string, object *unstructured.Unstructured) error {
+	scope := &scope{pass: p, local: map[string]any{name: n.view.value(object.Object)}}
+	for _, condition := range n.ready {
+		if err := p.holds(n, condition, scope, object); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -85,14 +85,20 @@ func (p *pass) checkSelected(n *node, s *state) error {
 	return nil
 }
 
-// ofElement says which element of a list lacks the field that is awaited.
+// ofElement says which element of a list lacks the field that is awaited, or isn't ready.
 func ofElement(i int, err error) error {
 	var waiting *engine.Waiting
-	if !errors.As(err, &waiting) || waiting.Path == "" || strings.HasPrefix(waiting.Path, "[") {
+	if !errors.As(err, &waiting) || strings.HasPrefix(waiting.Path, "[") {
 		return err
 	}
 	numbered := *waiting
-	numbered.Path = fmt.Sprintf("[%d].%s", i, waiting.Path)
+	index := fmt.Sprintf("[%d]", i)
+	switch {
+	case waiting.Path != "":
+		numbered.Path = index + "." + waiting.Path
+	case waiting.ReadyWhen:
+		numbered.Element = index
+	}
 	return &numbered
 }
 
