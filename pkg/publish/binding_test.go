@@ -76,12 +76,9 @@ func TestVerbsTakeEffectOnlyWhereBothSidesNameThem(t *testing.T) {
 }
 
 func TestAClaimThatTheExportDroppedHasNoEffect(t *testing.T) {
-	b, store := newFollowed()
-	if err := store.Add(apiBinding("consumer1", "1", accepts(configMaps("get"), everything))); err != nil {
-		t.Fatal(err)
-	}
-	if accepted := b.Accepted(testExport, "consumer1"); len(accepted) != 0 {
-		t.Errorf("got %v, want none", accepted)
+	accepted := bindingOf(apiBinding("consumer1", "1", accepts(configMaps("get"), everything))).accepted
+	if len(accepted) != 1 || len(accepted[0].Verbs) != 0 {
+		t.Errorf("got %v, want one without verbs", accepted)
 	}
 }
 
@@ -124,17 +121,17 @@ func TestUntrackForgetsBindings(t *testing.T) {
 	if err := store.Add(apiBinding("consumer1", "1")); err != nil {
 		t.Fatal(err)
 	}
-	if exports := b.Exports("consumer1"); len(exports) != 1 {
+	if exports := b.byCluster["consumer1"]; len(exports) != 1 {
 		t.Fatalf("got exports %v, want one", exports)
 	}
 	b.Untrack(testExport)
-	if exports := b.Exports("consumer1"); len(exports) != 0 {
+	if exports := b.byCluster["consumer1"]; len(exports) != 0 {
 		t.Errorf("got exports %v, want none", exports)
 	}
 	if err := store.Add(apiBinding("consumer1", "2")); err != nil { // an event that was under way
 		t.Fatal(err)
 	}
-	if exports := b.Exports("consumer1"); len(exports) != 0 {
+	if exports := b.byCluster["consumer1"]; len(exports) != 0 {
 		t.Errorf("after a late event: got exports %v, want none", exports)
 	}
 }

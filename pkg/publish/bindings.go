@@ -34,7 +34,7 @@ const (
 	BindingAdded BindingEventType = "Added"
 	// BindingChanged says that something about the binding has changed, such as the claims it accepts.
 	BindingChanged BindingEventType = "Changed"
-	// BindingRemoved says that the binding was seen to go. It is a hint: ask Bound before deleting anything.
+	// BindingRemoved says that the binding was seen to go. It is a hint: ask Holders before deleting anything.
 	BindingRemoved BindingEventType = "Removed"
 	// BindingsListed says that all bindings of the export are known by now. It is told once, and names no binding.
 	BindingsListed BindingEventType = "Listed"
@@ -207,17 +207,6 @@ func (b *Bindings) Clusters(export v1alpha1.ExportKey) []logicalcluster.Name {
 		}
 	}
 	return clusters
-}
-
-// Exports are the tracked exports that the workspace was seen to have bound.
-func (b *Bindings) Exports(cluster logicalcluster.Name) []v1alpha1.ExportKey {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	exports := make([]v1alpha1.ExportKey, 0, len(b.byCluster[cluster]))
-	for export := range b.byCluster[cluster] {
-		exports = append(exports, export)
-	}
-	return exports
 }
 
 // confirmTimeout bounds a read that a request waits for.
