@@ -83,7 +83,12 @@ func (c *Catalog) Await(key v1alpha1.ExportKey) {
 // Awaited is how many exports can't be served before something can be reached again.
 func (c *Catalog) Awaited() int {
 	count := 0
-	c.awaited.Range(func(any, any) bool { count++; return true })
+	c.awaited.Range(func(key, _ any) bool {
+		if c.Held(key.(v1alpha1.ExportKey)) { // not if it has been served while Await looked
+			count++
+		}
+		return true
+	})
 	return count
 }
 
