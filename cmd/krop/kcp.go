@@ -35,7 +35,7 @@ func connect(config *apiserver.Config) (*kcp, error) {
 	}
 	planes, err := plane.New(plane.Config{
 		Kcp: config.Kcp, Host: config.Host, VirtualWorkspaces: config.VirtualWorkspaces, Endpoints: endpoints,
-		Limits: config.Options.Limits,
+		Claims: bindings, Limits: config.Options.Limits,
 	})
 	if err != nil {
 		return nil, err

@@ -37,6 +37,8 @@ type Config struct {
 	VirtualWorkspaces *url.URL
 	// Endpoints locates the exports' virtual workspaces.
 	Endpoints Endpoints
+	// Claims says of what lists of consumers' workspaces can be believed. Without, all are.
+	Claims Claims
 	// Limits bound what consumers may ask of a plane, and how much is read of one.
 	Limits budget.Limits
 }
@@ -47,6 +49,7 @@ type Set struct {
 	host      *identity // nil if there is none
 	override  *url.URL
 	endpoints Endpoints
+	claims    Claims
 
 	limits    budget.Limits
 	servers   *lru.Cache // base URL -> *server
@@ -72,6 +75,7 @@ func New(config Config) (*Set, error) {
 		kcp:       kcp,
 		override:  config.VirtualWorkspaces,
 		endpoints: config.Endpoints,
+		claims:    config.Claims,
 		limits:    config.Limits,
 		servers:   lru.New(maxPlanes),
 		documents: newDocuments(config.Limits),
@@ -87,6 +91,18 @@ func New(config Config) (*Set, error) {
 
 // For implements Planes.
 func (s *Set) For(ctx context.Context, target v1alpha1.Target, export v1alpha1.ExportKey, consumer logicalcluster.Name) (Plane, error) {
+	at, err := s.server(ctx, target, export, consumer)
+	if err != nil {
+		return nil, err
+	}
+	if target == v1alpha1.TargetConsumer && s.claims != nil {
+		return &claimed{server: at, claims: s.claims, export: export}, nil
+	}
+	return at, nil
+}
+
+// server is the target's API server for one consumer, with the client that it has already.
+func (s *Set) server(ctx context.Context, target v1alpha1.Target, export v1alpha1.ExportKey, consumer logicalcluster.Name) (*server, error) {
 	address, err := s.address(ctx, target, export, consumer)
 	if err != nil {
 		return nil, err

@@ -23,6 +23,7 @@ type acceptedClaim struct {
 	v1alpha1.PermissionClaim // its verbs are those that take effect; none if the export doesn't claim it
 	claim                    apisv1alpha2.PermissionClaim
 	selector                 labels.Selector
+	applied                  bool // kcp shows the export all that the claim is for
 }
 
 func bindingOf(from *apisv1alpha2.APIBinding) *binding {
@@ -41,7 +42,9 @@ func bindingOf(from *apisv1alpha2.APIBinding) *binding {
 		}
 		effective := kropClaim(claim.PermissionClaim)
 		effective.Verbs = effectiveVerbs(claim.PermissionClaim, from.Status.ExportPermissionClaims)
-		result.accepted = append(result.accepted, acceptedClaim{PermissionClaim: effective, claim: claim.PermissionClaim, selector: selector})
+		result.accepted = append(result.accepted, acceptedClaim{
+			PermissionClaim: effective, claim: claim.PermissionClaim, selector: selector, applied: isApplied(from, claim),
+		})
 	}
 	return result
 }
@@ -50,7 +53,7 @@ func bindingOf(from *apisv1alpha2.APIBinding) *binding {
 func (b *binding) same(other *binding) bool {
 	return b.bound == other.bound && b.deleting == other.deleting &&
 		slices.EqualFunc(b.accepted, other.accepted, func(x, y acceptedClaim) bool {
-			return x.claim.EqualGRI(y.claim) && slices.Equal(x.Verbs, y.Verbs) && x.selector.String() == y.selector.String()
+			return x.claim.EqualGRI(y.claim) && x.applied == y.applied && slices.Equal(x.Verbs, y.Verbs) && x.selector.String() == y.selector.String()
 		})
 }
 

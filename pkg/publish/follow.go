@@ -10,6 +10,7 @@ import (
 	apisv1alpha1 "github.com/kcp-dev/sdk/apis/apis/v1alpha1"
 	apisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	"github.com/kcp-dev/sdk/apis/apis/v1alpha2/permissionclaims"
+	typedv1alpha2 "github.com/kcp-dev/sdk/client/clientset/versioned/typed/apis/v1alpha2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -63,34 +64,53 @@ func errNotTracked(export v1alpha1.ExportKey) error {
 	return fmt.Errorf("bindings of %s are not followed", export)
 }
 
-// follow starts to list and watch. The address is not taken from the export's endpoint slice, which is empty
-// while nobody has bound the export, but from kcp's own rule for it: so the first binding is seen by event.
+// bindingsIn are the bindings to one export in one workspace, or in all.
+type bindingsIn struct {
+	typedv1alpha2.APIBindingInterface
+	// selector is needed where consumers let krop see all of their bindings: only those of this export count.
+	selector string
+}
+
+// bindings are read through the export's virtual workspace, where they are always readable. Its address is not taken from
+// the export's endpoint slice, which is empty while nobody has bound the export, but from kcp's own rule for it: so the
+// first binding is seen by event.
+func (k *kcp) bindings(export v1alpha1.ExportKey, cluster logicalcluster.Path) (bindingsIn, error) {
+	w, err := k.at(cluster, k.virtual.JoinPath(virtualWorkspacePath(export)).String()+cluster.RequestPath())
+	if err != nil {
+		return bindingsIn{}, err
+	}
+	selector := apisv1alpha1.InternalAPIBindingExportLabelKey + "=" + permissionclaims.ToAPIBindingExportLabelValue(export.Cluster, export.Name)
+	return bindingsIn{w.kcp.ApisV1alpha2().APIBindings(), selector}, nil
+}
+
+// List lists those of the export.
+func (b bindingsIn) List(ctx context.Context, options metav1.ListOptions) (*apisv1alpha2.APIBindingList, error) {
+	options.LabelSelector = b.selector
+	return b.APIBindingInterface.List(ctx, options)
+}
+
+// Watch watches those of the export.
+func (b bindingsIn) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	options.LabelSelector = b.selector
+	return b.APIBindingInterface.Watch(ctx, options)
+}
+
+// follow starts to list and watch.
 func (b *Bindings) follow(export v1alpha1.ExportKey) (*followed, error) {
-	address := b.kcp.virtual.JoinPath(virtualWorkspacePath(export)).String() + "/clusters/" + logicalcluster.Wildcard.String()
-	w, err := b.kcp.at(logicalcluster.Wildcard, address)
+	bindings, err := b.kcp.bindings(export, logicalcluster.Wildcard)
 	if err != nil {
 		return nil, err
 	}
-	// Where consumers let krop see all of their bindings, only those of this export count.
-	selector := apisv1alpha1.InternalAPIBindingExportLabelKey + "=" + permissionclaims.ToAPIBindingExportLabelValue(export.Cluster, export.Name)
-	bindings := w.kcp.ApisV1alpha2().APIBindings()
-	list := func(ctx context.Context, options metav1.ListOptions) (*apisv1alpha2.APIBindingList, error) {
-		options.LabelSelector = selector
-		return bindings.List(ctx, options)
-	}
 	source := listerWatcher{&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			return list(ctx, options)
+			return bindings.List(ctx, options)
 		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.LabelSelector = selector
-			return bindings.Watch(ctx, options)
-		},
+		WatchFuncWithContext: bindings.Watch,
 	}}
 	ctx, stop := context.WithCancel(context.Background())
 	f := &followed{
 		export:   export,
-		list:     list,
+		list:     bindings.List,
 		limit:    flowcontrol.NewTokenBucketRateLimiter(confirmRate, confirmBurst),
 		stop:     stop,
 		listed:   make(chan struct{}),
