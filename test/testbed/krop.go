@@ -110,3 +110,14 @@ func (b *Bed) kropKubeconfigs() ([]string, error) {
 	}
 	return []string{"--kubeconfig=" + kcp, "--host-kubeconfig=" + host}, nil
 }
+
+// AnotherKrop describes a krop beside the first one, at a port and with flags of its own. Whoever starts it ends it.
+func (b *Bed) AnotherKrop(name string, port int, flags ...string) (*Server, error) {
+	args, err := b.kropArgs()
+	if err != nil {
+		return nil, err
+	}
+	args = append(args, b.options.KropFlags...)
+	args = append(args, fmt.Sprintf("--secure-port=%d", port))
+	return b.newServer(name, kropBinary, port, append(args, flags...))
+}
