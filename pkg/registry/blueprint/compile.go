@@ -105,7 +105,7 @@ func (c *Compiler) program(ctx context.Context, workspace logicalcluster.Name, b
 	defer work.end()
 	schemas = &takingTurns{Schemas: schemas, work: work}
 	program, errs := kro.Compile(blueprint, v1alpha1.ExportKey{Cluster: workspace}, schemas, c.Limits)
-	if work.failed != nil {
+	if budget.IsBusy(work.failed) {
 		return nil, registry.Refused(work.failed)
 	}
 	if unknown := notKnown(errs); unknown != nil {

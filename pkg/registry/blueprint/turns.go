@@ -98,7 +98,10 @@ func (t *takingTurns) Resolve(target v1alpha1.Target, gvk schema.GroupVersionKin
 	t.work.pause = nil
 	kind, err := t.Schemas.Resolve(target, gvk)
 	if lost := t.work.resume(); lost != nil {
-		return kro.Kind{}, lost
+		if err != nil { // the plane has taken all of the time, or else there would have been some to wait in
+			t.work.failed = err
+		}
+		return kro.Kind{}, t.work.failed
 	}
 	return kind, err
 }

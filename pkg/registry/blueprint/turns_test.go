@@ -1,6 +1,7 @@
 package blueprint
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -37,6 +38,48 @@ func TestTheCoreIsGivenUpWhileAPlaneIsAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	again.end()
+}
+
+// TestAPlaneThatTakesAllOfTheTimeIsToBlame has no time left to wait for a core when the plane gives up.
+func TestAPlaneThatTakesAllOfTheTimeIsToBlame(t *testing.T) {
+	queue := newTurns(budget.Limits{budget.Compiles: 1}, budget.NewShare(1))
+	ctx, cancel := context.WithCancel(t.Context())
+	work, err := queue.begin(ctx, "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer work.end()
+	hung := errors.New("the plane hangs")
+	slow := &takingTurns{Schemas: outlasting{cancel: cancel, before: func() { occupy(t, queue) }, err: hung}, work: work}
+	for range 2 {
+		if _, err := slow.Resolve(v1alpha1.TargetHost, schema.GroupVersionKind{}); !errors.Is(err, hung) {
+			t.Errorf("got %v, want what the plane says", err)
+		}
+	}
+}
+
+func occupy(t *testing.T, queue *turns) {
+	t.Helper()
+	other, err := queue.begin(t.Context(), "other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(other.end)
+}
+
+// outlasting is kinds that are asked for until there is no time left, and somebody else has the core.
+type outlasting struct {
+	Schemas
+	cancel context.CancelFunc
+	before func()
+	err    error
+}
+
+// Resolve implements kro.Schemas.
+func (o outlasting) Resolve(v1alpha1.Target, schema.GroupVersionKind) (kro.Kind, error) {
+	o.before()
+	o.cancel()
+	return kro.Kind{}, o.err
 }
 
 // waiting is kinds that are known once the channel says so.
