@@ -16,6 +16,7 @@ type binding struct {
 	bound           bool // the export's kind is served in the workspace
 	deleting        bool
 	accepted        []acceptedClaim
+	doubts          []doubt
 }
 
 // acceptedClaim is a claim that the binding accepts.

@@ -2,6 +2,7 @@ package publish
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/kcp-dev/logicalcluster/v3"
 	apisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
@@ -84,6 +85,7 @@ func (s *bindingStore) put(from *apisv1alpha2.APIBinding) []BindingEvent {
 		return nil
 	}
 	after := bindingOf(from)
+	after.doubts = doubtsOf(from, before, time.Now())
 	inCluster[from.Name] = after
 	if before != nil && before.same(after) {
 		return nil

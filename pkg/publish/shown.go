@@ -23,7 +23,7 @@ var ownBindings = schema.GroupResource{Group: "apis.kcp.io", Resource: "apibindi
 // a list which was read between two equal answers lacks nothing. It is read from kcp each time: what the watch has seen may be older than a list.
 func (b *Bindings) Shown(ctx context.Context, export v1alpha1.ExportKey, cluster logicalcluster.Name, resource schema.GroupResource) (shown string, err error) {
 	b.mu.RLock()
-	_, tracked := b.exports[export]
+	f, tracked := b.exports[export]
 	b.mu.RUnlock()
 	if !tracked {
 		return "", errNotTracked(export)
@@ -37,7 +37,7 @@ func (b *Bindings) Shown(ctx context.Context, export v1alpha1.ExportKey, cluster
 		return "", fmt.Errorf("reading the binding to %s: %w", export, err)
 	}
 	for i := range list.Items {
-		if binding := &list.Items[i]; shows(binding, resource) {
+		if binding := &list.Items[i]; shows(binding, resource) && b.isCertain(f, binding, resource) {
 			return fmt.Sprintf("%s/%d", binding.UID, binding.Generation), nil
 		}
 	}

@@ -1,7 +1,9 @@
 package publish
 
 import (
+	"strconv"
 	"testing"
+	"time"
 
 	apisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -68,5 +70,54 @@ func TestThatAClaimIsAppliedIsAnEvent(t *testing.T) {
 	}
 	if len(got) != 2 || got[1] != BindingChanged {
 		t.Errorf("events %v, want the binding added, and changed when the claim is applied", got)
+	}
+}
+
+// TestAClaimThatWasGivenUpIsDoubted tells the watch what happens to a claim, and asks whether lists are believed.
+func TestAClaimThatWasGivenUpIsDoubted(t *testing.T) {
+	claim := configMaps("get")
+	shown := []func(*apisv1alpha2.APIBinding){accepts(claim, everything), applied(claim, everything)}
+	givenUp := []func(*apisv1alpha2.APIBinding){rejects(claim), applied(claim, everything)}
+	hidden := []func(*apisv1alpha2.APIBinding){rejects(claim)}
+	for name, test := range map[string]struct {
+		history [][]func(*apisv1alpha2.APIBinding)
+		want    bool
+	}{
+		"shown":                               {[][]func(*apisv1alpha2.APIBinding){shown}, true},
+		"given up":                            {[][]func(*apisv1alpha2.APIBinding){shown, givenUp}, false},
+		"accepted again before it was hidden": {[][]func(*apisv1alpha2.APIBinding){shown, givenUp, shown}, false},
+		"accepted again, and something else happened": {[][]func(*apisv1alpha2.APIBinding){shown, givenUp, shown, shown}, false},
+		"hidden, and shown again":                     {[][]func(*apisv1alpha2.APIBinding){shown, givenUp, hidden, shown}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, store := newFollowed()
+			var last *apisv1alpha2.APIBinding
+			for i, happened := range test.history {
+				last = apiBinding("consumer1", strconv.Itoa(i), happened...)
+				if err := store.Update(last); err != nil {
+					t.Fatal(err)
+				}
+			}
+			resource := schema.GroupResource{Resource: "configmaps"}
+			if got := b.isCertain(store.followed, last, resource); got != test.want {
+				t.Errorf("certain: %t, want %t", got, test.want)
+			}
+			if last.ResourceVersion = "not seen"; b.isCertain(store.followed, last, resource) {
+				t.Error("a binding that the watch hasn't seen yet is certain")
+			}
+		})
+	}
+}
+
+func TestADoubtEnds(t *testing.T) {
+	claim, now := configMaps("get"), time.Now()
+	shown := apiBinding("consumer1", "2", accepts(claim, everything), applied(claim, everything))
+	givenUp := &binding{doubts: []doubt{{claim: claim}}}
+	again := &binding{doubts: doubtsOf(shown, givenUp, now)}
+	if len(again.doubts) != 1 || len(doubtsOf(shown, again, now.Add(doubtTime/2))) != 1 {
+		t.Errorf("doubts %v, want one that lasts", again.doubts)
+	}
+	if left := doubtsOf(shown, again, now.Add(2*doubtTime)); len(left) > 0 {
+		t.Errorf("doubts %v after their time", left)
 	}
 }
