@@ -31,8 +31,8 @@ var (
 		Why: "a Pod has some 3,000, the largest custom resources in use some 20,000; each is about a kilobyte of memory while it is used"})
 	DocumentBytes = define(Bound{Name: "max-openapi-bytes", Of: "size of the OpenAPI document of a child's group and version", Unit: "bytes", Default: 16 << 20, Answer: Invalid,
 		Why: "read and parsed as a whole, which takes some ten times as much memory; that of Kubernetes' apps/v1 is 1 MiB"})
-	Blueprints = define(Bound{Name: "max-blueprints", Of: "blueprints of the workspace", Default: 1000, Answer: Invalid,
-		Why: "each is served with a watch cache and watches of its own, about a quarter of a megabyte"})
+	Blueprints = define(Bound{Name: "max-blueprints", Of: "blueprints of the workspace", Default: 100, Answer: Invalid,
+		Why: "each takes some 3.5 MiB: the compiled program with the types of its children's kinds, a watch cache, and watches"})
 )
 
 // How blueprints are compiled.
