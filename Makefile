@@ -46,7 +46,6 @@ test: build testbed-binaries ## Run every test, against a real kcp and kube-apis
 
 bench: build testbed-binaries ## Measure krop beside a hand-written client and print both
 	@go build -o bin/krop-bench ./test/bench
-	@go test ./pkg/engine/kro -run '^$$' -bench 'Budgets|Builder' -benchtime 300x
 	@exec bin/krop-bench
 
 verify: verify-format verify-vet verify-staticcheck verify-rules verify-messages verify-generated ## Check everything that tests don't; make update repairs what can be

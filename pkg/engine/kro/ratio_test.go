@@ -6,23 +6,82 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/cel-go/ext"
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/interpreter"
 	krocel "github.com/kubernetes-sigs/kro/pkg/cel"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
+	"go.opendefense.cloud/krop/pkg/budget"
 	"go.opendefense.cloud/krop/pkg/engine"
 )
 
-// unmetered compiles a blueprint to a program that counts nothing, as kro would.
+// metersOff has programs that are made from now on count nothing.
+var metersOff bool
+
+// All environments extend one that kro makes only once, so that metering can't be taken off it later. Here it is made
+// with something on either side of metering that, if metersOff is set, hides calls from it.
+func init() {
+	declarations := krocel.BaseDeclarations()
+	metered := declarations[0]
+	declarations[0] = func(env *cel.Env) (*cel.Env, error) {
+		for _, option := range []cel.EnvOption{cel.Lib(decorator(hide)), metered, cel.Lib(decorator(reveal))} {
+			var err error
+			if env, err = option(env); err != nil {
+				return nil, err
+			}
+		}
+		return env, nil
+	}
+}
+
+// decorator is a CEL library that changes what programs are made of.
+type decorator interpreter.InterpretableDecoratorV2
+
+func (decorator) CompileOptions() []cel.EnvOption { return nil }
+
+func (d decorator) ProgramOptions() []cel.ProgramOption {
+	return []cel.ProgramOption{cel.CustomDecoratorV2(interpreter.InterpretableDecoratorV2(d))}
+}
+
+// hidden is a call that isn't seen to be one.
+type hidden struct{ interpreter.InterpretableV2 }
+
+func hide(node interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+	if _, ok := node.(interpreter.InterpretableCall); ok && metersOff {
+		return hidden{node}, nil
+	}
+	return node, nil
+}
+
+func reveal(node interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+	if was, ok := node.(hidden); ok {
+		return was.InterpretableV2, nil
+	}
+	return node, nil
+}
+
+// unmetered compiles a blueprint to a program that counts nothing, as kro would. What its expressions may cost is
+// next to nothing, so that its plans would fail if they were counted.
 func unmetered(t testing.TB, blueprint *v1alpha1.ResourceGraphDefinition) *engine.Program {
 	t.Helper()
 	compiled(t, chain(1)) // proves once that programs have a budget
-	declarations := krocel.BaseDeclarations()
-	metered := declarations[0]
-	declarations[0] = ext.TwoVarComprehensions()
-	defer func() { declarations[0] = metered }()
-	return compiled(t, blueprint)
+	metersOff = true
+	defer func() { metersOff = false }()
+	program, errs := Compile(blueprint, testExport, kindsForTest(t), Limits{budget.ExpressionCost: 1})
+	if len(errs) > 0 {
+		t.Fatal(errs.ToAggregate())
+	}
+	return program
+}
+
+// TestMetersCanBeTakenOff is about what budgets are compared to.
+func TestMetersCanBeTakenOff(t *testing.T) {
+	instance := oneInstance(map[string]any{"n": int64(1000), "text": "x", "value": "y"})
+	plan := unmetered(t, many("schema.spec.text + string(i * 2)", 1)).Plan(instance, "c", nil, nil)
+	if node := plan.Nodes[0]; node.Outcome != engine.Desired || len(node.Children) != 1000 {
+		t.Errorf("the plan says %s and has %d children: %v", node.Outcome, len(node.Children), node.Err)
+	}
 }
 
 func compiled(t testing.TB, blueprint *v1alpha1.ResourceGraphDefinition) *engine.Program {
@@ -84,6 +143,8 @@ func BenchmarkBuilder(b *testing.B) {
 					b.Fatal(errs)
 				}
 			}, func() {
+				metersOff = true
+				defer func() { metersOff = false }()
 				c := newCompilation(blueprint, kinds, Limits{})
 				c.checkStructure()
 				c.resolveKinds()
