@@ -87,10 +87,13 @@ func (s *bindingStore) put(from *apisv1alpha2.APIBinding) []BindingEvent {
 	after := bindingOf(from)
 	after.doubts = doubtsOf(from, before, time.Now())
 	inCluster[from.Name] = after
+	event := BindingEvent{Type: BindingChanged, Export: s.followed.export, Cluster: cluster, Name: from.Name, Deleting: from.DeletionTimestamp != nil}
+	for _, end := range after.endsOfDoubts(before) { // nothing else tells when it is over
+		time.AfterFunc(time.Until(end), func() { s.change(func() []BindingEvent { return []BindingEvent{event} }) })
+	}
 	if before != nil && before.same(after) {
 		return nil
 	}
-	event := BindingEvent{Type: BindingChanged, Export: s.followed.export, Cluster: cluster, Name: from.Name, Deleting: from.DeletionTimestamp != nil}
 	if after.bound && (before == nil || !before.bound) {
 		event.Type = BindingAdded
 	}

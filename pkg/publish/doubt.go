@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// doubtTime is how long a claim isn't believed to be applied after it was given up and accepted again. kcp takes labels
-// off meanwhile and puts them on again, some hundred objects a second, and says only afterwards that it has.
-const doubtTime = time.Minute
+// doubtTime is how long a claim isn't believed to be applied after it was given up and accepted again. kcp may be taking
+// labels off then, some hundred objects a second, and puts them on again without a word when it notices.
+const doubtTime = 30 * time.Second
 
 // doubt is about a claim that a workspace gave up while kcp showed all that it is for. Until kcp has hidden all of that, it
 // goes on to say that the claim is applied, also to who accepts it again: there is nothing in a binding that
@@ -38,6 +38,16 @@ func doubtsOf(from *apisv1alpha2.APIBinding, before *binding, now time.Time) []d
 		}
 	}
 	return doubts
+}
+
+// endsOfDoubts are when something that was accepted again, unlike before, will be believed.
+func (b *binding) endsOfDoubts(before *binding) (ends []time.Time) {
+	for _, d := range b.doubts {
+		if last := before.doubtOf(d.claim); last != nil && last.until.IsZero() && !d.until.IsZero() {
+			ends = append(ends, d.until)
+		}
+	}
+	return ends
 }
 
 func (b *binding) doubtOf(claim apisv1alpha2.PermissionClaim) *doubt {

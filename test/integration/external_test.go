@@ -67,8 +67,8 @@ func TestASelectionOfTheProvidersIsAList(t *testing.T) {
 	provider.writes(configMaps, "ConfigMap", "table", onShelf, map[string]any{"state": "new"})
 	spec := map[string]any{"settings": "none", "shelf": "top"}
 	consumer.applies(reader("shop", spec))
-	if got := row(consumer.get(readers, "shop"), "sold")["waitingFor"]; got != "goods (each.data.state == 'sold')" {
-		t.Errorf("children wait for %v, want one of the objects not to be ready", got)
+	if got := row(consumer.get(readers, "shop"), "sold")["waitingFor"]; got != "goods[1] (each.data.state == 'sold')" {
+		t.Errorf("children wait for %v, want the object that isn't ready", got)
 	}
 	provider.patch(configMaps, "table", `{"data":{"state":"sold"}}`)
 	spec["tier"] = "gold"
