@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/warning"
 
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
 )
@@ -95,5 +96,29 @@ func TestBlueprintThatAnotherReplicaDeletedIsNoLongerServed(t *testing.T) {
 	}
 	if s.publisher.unpublished != 0 {
 		t.Error("unpublished, which is the work of the replica that let it go")
+	}
+}
+
+// TestStatusThatAnotherReplicaHasWrittenIsNoFailure has another replica record something while this one publishes.
+func TestStatusThatAnotherReplicaHasWrittenIsNoFailure(t *testing.T) {
+	s := start(t)
+	s.publisher.onPublish = func() {
+		s.publisher.onPublish = nil
+		stored := s.stored(t)
+		if err := unstructured.SetNestedField(stored.Object, "another", "status", "identityHash"); err != nil {
+			t.Error(err)
+		}
+		if _, err := s.main.Records().Record(s.ctx, stored); err != nil {
+			t.Error(err)
+		}
+	}
+	var warned warnings
+	s.ctx = warning.WithWarningRecorder(s.ctx, &warned)
+	s.create(t, widgets)
+	if len(warned) > 0 {
+		t.Errorf("warned: %v", warned)
+	}
+	if got := s.get(t).Status; got.IdentityHash != "identity" || got.ObservedSpecHash == "" {
+		t.Errorf("status %+v, want what was published", got)
 	}
 }

@@ -88,8 +88,21 @@ func (r *REST) offer(ctx context.Context, stored *unstructured.Unstructured, com
 	return recorded, failure
 }
 
-// record writes a blueprint's status.
+// record writes a blueprint's status. Another replica that offers the same blueprint may have written it meanwhile:
+// then it is written onto what is stored now, as long as that is the same generation of it.
 func (r *REST) record(ctx context.Context, stored *unstructured.Unstructured, set func(*v1alpha1.ResourceGraphDefinitionStatus)) (*unstructured.Unstructured, error) {
+	recorded, err := r.recordOnto(ctx, stored, set)
+	if !apierrors.IsConflict(err) {
+		return recorded, err
+	}
+	current, gone := r.records.Get(ctx, registry.KeyOf(r.export, stored))
+	if gone != nil || current.GetUID() != stored.GetUID() || current.GetGeneration() != stored.GetGeneration() {
+		return nil, err
+	}
+	return r.recordOnto(ctx, current, set)
+}
+
+func (r *REST) recordOnto(ctx context.Context, stored *unstructured.Unstructured, set func(*v1alpha1.ResourceGraphDefinitionStatus)) (*unstructured.Unstructured, error) {
 	changed, err := withStatus(stored, set)
 	if err != nil {
 		return nil, err
