@@ -94,7 +94,7 @@ func (s *Set) awaitMetadata(ctx context.Context, target v1alpha1.Target, export 
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-time.After(retry.Step()):
+		case <-time.After(untilLook(retry, export)):
 		}
 	}
 }
