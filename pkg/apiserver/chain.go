@@ -34,6 +34,7 @@ func (s surfaces) dispatch(server http.Handler) http.Handler {
 		case found.surface == surfaceForward:
 			writeStatus(w, r, notServed("no such virtual workspace"))
 		default:
+			found.body.announce(w, r)
 			writeStatus(w, r, found.refusal)
 		}
 	})

@@ -64,6 +64,7 @@ type level struct {
 	bound    *budget.Bound // of limit
 	shares   *budget.Turns // what one cluster may have of the limit
 	share    *budget.Bound // of shares
+	arrivals *arrivals     // of bodies, before there is a turn
 	schema   *flowcontrolv1.FlowSchema
 	priority *flowcontrolv1.PriorityLevelConfiguration
 }
@@ -126,11 +127,15 @@ func (f *fairness) Handle(
 		execute()
 		return
 	}
-	if at.longest > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, at.longest) // of the wait only: execute has a context of its own
-		defer cancel()
+	release, refusal := at.arrivals.receive(found.body, senderOf(found, digest.User))
+	if refusal != nil {
+		found.refuse(refusal)
+		execute()
+		return
 	}
+	defer release()
+	ctx, cancel := at.waiting(ctx, found.body) // of the wait only: execute has a context of its own
+	defer cancel()
 	if !found.wildcard() {
 		leave, err := at.shares.Enter(ctx, flow)
 		if err != nil {
@@ -150,8 +155,22 @@ func (f *fairness) Handle(
 	turn.Finish(func() {
 		metrics.AddDispatch(ctx, at.priority.Name, at.schema.Name)
 		queueset.OnRequestDispatched(turn)
+		release() // of what has a place there is no more than there are places
 		execute()
 	})
+}
+
+// waiting is the context in which a request waits for its turn. The time in which its body has arrived isn't part of it.
+func (l *level) waiting(ctx context.Context, body *arrival) (context.Context, context.CancelFunc) {
+	if l.longest == 0 {
+		return ctx, func() {}
+	}
+	if body == nil {
+		return context.WithTimeout(ctx, l.longest)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.longest)
+	forget := context.AfterFunc(body.ctx, cancel)
+	return ctx, func() { forget(); cancel() }
 }
 
 func (f *fairness) levelOf(found *route, info *request.RequestInfo) *level {

@@ -56,6 +56,8 @@ type route struct {
 	rest string
 	// refusal is the answer if the path was refused.
 	refusal *apierrors.StatusError
+	// body is that of the request; nil if there is none, or if requests for the surface take no places.
+	body *arrival
 }
 
 // wildcard says whether all logical clusters are meant.
@@ -178,10 +180,17 @@ func withRoute(handler http.Handler) http.Handler {
 			ctx = withBearer(ctx, r.Header.Values("Authorization"))
 		}
 		r = r.WithContext(ctx)
+		if found.surface == surfaceExport && r.ContentLength != 0 {
+			found.body = newArrival(r)
+			r.Body = found.body
+		}
 		r.Header = r.Header.Clone()
 		r.Header.Del("Authorization")
 		r.URL = strippedURL(r.URL, found)
 		handler.ServeHTTP(w, r)
+		if found.body != nil {
+			found.body.end(w)
+		}
 	})
 }
 

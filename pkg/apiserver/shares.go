@@ -17,4 +17,5 @@ func (l *level) shared(limits budget.Limits, bound, share *budget.Bound, halving
 	each := halved(limits.Of(share), halvings)
 	waiting := max(0, handSize*queueLength-each) // as many as could wait in the queues
 	l.shares = budget.NewTurns(math.MaxInt, each, waiting)
+	l.arrivals = newArrivals(limits, halvings)
 }

@@ -5,6 +5,7 @@ const (
 	Invalid  = "422"
 	TooLarge = "413"
 	Busy     = "429"
+	Slow     = "408"
 )
 
 // What a blueprint may be. Together they bound how long compiling it takes: some seconds at most.

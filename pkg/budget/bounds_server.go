@@ -10,8 +10,18 @@ var (
 		Why: "a quarter of all, so that nobody waits for one consumer's to end"})
 	WritesPerConsumer = define(Bound{Name: "max-mutating-requests-inflight-per-consumer", Of: "writes of the workspace that run at one time", Default: 50, Answer: Busy,
 		Why: "a quarter of all: writes wait for other API servers, and a slow one must not take every place"})
-	WatchesPerConsumer = define(Bound{Name: "max-watches-per-consumer", Of: "watches of the workspace", Default: 500, Answer: Busy,
-		Why: "each is a connection's stream with two goroutines and a buffer, some 50 KiB"})
+	BodySeconds = define(Bound{Name: "bodyTime", Fixed: true, Of: "time for the body of the request to arrive", Unit: "seconds", Default: 10, Answer: Slow,
+		Why: "the largest instance at 80 kB/s; it leaves a write 6 seconds for its turn and 25 to be composed, of the 50 that a request has"})
+	Bodies = define(Bound{Name: "maxBodies", Fixed: true, Of: "bodies of requests that arrive at one time", Default: 6400, Answer: Busy,
+		Why: "as many as can wait for their turns; of each no more than 16 KiB is taken in without more ado, 100 MiB in all"})
+	BodiesPerConsumer = define(Bound{Name: "maxBodiesPerConsumer", Fixed: true, Of: "bodies of the workspace's requests that arrive at one time", Default: 300, Answer: Busy,
+		Why: "as many of a workspace's requests as can wait for their turns, 5 MiB; small ones take no place in flight before they are there"})
+	LargeBodies = define(Bound{Name: "maxLargeBodies", Fixed: true, Of: "bodies over 16 KiB of requests that have no turn yet", Default: 32, Answer: Busy,
+		Why: "they may be 3 MiB each, so some 100 MiB; bodies arrive within milliseconds where nobody dawdles"})
+	LargeBodiesPerConsumer = define(Bound{Name: "maxLargeBodiesPerConsumer", Fixed: true, Of: "bodies over 16 KiB of the workspace's requests that have no turn yet", Default: 8, Answer: Busy,
+		Why: "a quarter of all, as with places; when all are taken, workspaces take turns"})
+	WatchesPerConsumer = define(Bound{Name: "max-watches-per-consumer", Of: "watches of the workspace", Default: 100, Answer: Busy,
+		Why: "each is some 50 KiB, but up to 1.6 MiB while its client doesn't read the event of one of the largest instances: 160 MiB"})
 	Work = define(Bound{Name: "maxWorkWaiting", Fixed: true, Of: "work of the workspace that waits for a core", Default: 200, Answer: Busy,
 		Why: "what takes more than a few milliseconds of a core takes turns, workspace by workspace; more has no chance of being done in time"})
 	CallsPerPlane = define(Bound{Name: "max-calls-per-plane", Of: "calls in flight to the plane", Default: 64, Answer: Busy,
