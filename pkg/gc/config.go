@@ -3,6 +3,7 @@ package gc
 import (
 	"time"
 
+	"go.opendefense.cloud/krop/pkg/budget"
 	"go.opendefense.cloud/krop/pkg/plane"
 )
 
@@ -13,7 +14,7 @@ const (
 
 	// DefaultWorkers is how many passes run at once. A pass mostly waits for API servers, some 10 ms a call:
 	// this allows about a thousand passes a second and as many calls in flight as a kcp shard takes
-	// from one client without queuing them.
+	// from one client without queuing them. No tenant has more than budget.Passes of them.
 	DefaultWorkers = 32
 
 	// passTimeout bounds one pass, so that a plane that hangs can't hold a worker and the instance's
@@ -65,6 +66,9 @@ type Config struct {
 	Resync time.Duration
 	// Workers is how many passes run at once; DefaultWorkers if zero.
 	Workers int
+
+	// readPause is budget.ReadPause.
+	readPause time.Duration
 }
 
 func (c Config) withDefaults() Config {
@@ -80,5 +84,6 @@ func (c Config) withDefaults() Config {
 	if c.Workers == 0 {
 		c.Workers = DefaultWorkers
 	}
+	c.readPause = time.Duration(budget.ReadPause.Default) * time.Second
 	return c
 }

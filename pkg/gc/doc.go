@@ -13,7 +13,7 @@
 //   - the bindings of the export (Bindings), and which consumers this replica looks after (Ownership).
 //
 // An event names an instance. The instance's key goes into a queue that is fair among consumer
-// clusters and serves events before resync, and a worker takes it up: one pass. A pass reads the
+// clusters, serves events before resync, and gives no tenant more than a part of the workers (see lanes). A worker takes it up: one pass. A pass reads the
 // instance from storage, under the instance's lock, and composes it anew, or takes it down. It never
 // acts on what an event said, only on what it reads itself. So events may be lost, doubled or
 // reordered, and a DELETED event is a hint at most.

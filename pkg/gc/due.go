@@ -24,7 +24,7 @@ type reason struct {
 var (
 	// because of an event that carries no version to compare: a deletion, a binding.
 	forced = reason{forced: true}
-	// because of a resync, a retry or a new program.
+	// because of a resync, a retry, a new program or what is only read.
 	routine = reason{forced: true, background: true}
 )
 

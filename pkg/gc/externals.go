@@ -134,6 +134,22 @@ func (e *externals) enqueue(keys []v1alpha1.InstanceKey, why reason) {
 	}
 }
 
+// changed makes instances due that read what has changed: at once, but not many times a second. Hundreds of them may
+// read what somebody writes, so they come behind what concerns single ones. Events that keep coming end no backoff.
+func (e *externals) changed(keys []v1alpha1.InstanceKey) {
+	loop, now := e.kind.loop, time.Now()
+	for _, key := range keys {
+		if !e.kind.owns(key.Cluster) {
+			continue
+		}
+		delay := e.readers.delay(key, now, loop.config.readPause)
+		if delay == 0 {
+			loop.queue.settled(key)
+		}
+		loop.queue.after(key, routine, delay)
+	}
+}
+
 // externalWatch is the watch of all objects of one source.
 type externalWatch struct {
 	of       *externals
@@ -161,6 +177,6 @@ func (w *externalWatch) told(event watch.EventType, object *unstructured.Unstruc
 	at := placeOf(w.source, logicalcluster.From(object))
 	had := w.labels.change(event, object)
 	if w.listed.Load() { // before, all are due anyway
-		w.of.enqueue(w.of.readers.of(at, object.GetNamespace(), object.GetName(), had), forced)
+		w.of.changed(w.of.readers.of(at, object.GetNamespace(), object.GetName(), had))
 	}
 }

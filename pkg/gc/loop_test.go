@@ -43,6 +43,7 @@ func newBed() *bed {
 	b.Loop = New(Config{
 		Composer: b.composer, Planes: b.shared, Sources: b.sources, Bindings: b.bindings, Resync: time.Hour,
 	})
+	b.Loop.config.readPause = 0 // so that each event has a pass of its own
 	return b
 }
 

@@ -3,6 +3,7 @@ package gc
 import (
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/kcp-dev/logicalcluster/v3"
 	"k8s.io/apimachinery/pkg/labels"
@@ -36,6 +37,7 @@ type reader struct {
 	key       v1alpha1.InstanceKey
 	uid       types.UID
 	audiences []*audience
+	last      time.Time // of the passes that events of what it reads have brought, or will
 }
 
 // readers finds the instances that read an object. They are in it by their keys, since the index of
@@ -170,6 +172,22 @@ func (r *readers) of(at place, namespace, name string, had []labels.Labels) []v1
 		}
 	}
 	return keys
+}
+
+// delay is how long an instance waits for the pass that an event brings, so that passes are a pause apart. All
+// events until then have the same pass.
+func (r *readers) delay(key v1alpha1.InstanceKey, now time.Time, pause time.Duration) time.Duration {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	known, ok := r.instances[key]
+	if !ok {
+		return 0 // it has read this until just now
+	}
+	if !known.last.After(now) { // no pass is coming
+		wait := max(0, pause-now.Sub(known.last))
+		known.last = now.Add(wait)
+	}
+	return known.last.Sub(now)
 }
 
 // all are the instances that read anything of a source.

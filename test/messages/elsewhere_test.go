@@ -17,6 +17,7 @@ var silent = map[string]string{
 	"pkg/apiserver/flags.go":          "descriptions of flags, which krop run --help lists",
 	"pkg/budget/bounds_blueprint.go":  "names of bounds and their reasons: parts of the one message that speaks of them",
 	"pkg/budget/bounds_instance.go":   "names of bounds and their reasons: parts of the one message that speaks of them",
+	"pkg/budget/bounds_loop.go":       "names of bounds and their reasons: parts of the one message that speaks of them",
 	"pkg/budget/bounds_server.go":     "names of bounds and their reasons: parts of the one message that speaks of them",
 	"pkg/engine/kro/budget.go":        "an expression to try the budget with, and a start that no user sees",
 	"pkg/engine/kro/crd.go":           "descriptions of fields, which kubectl explain shows",
