@@ -6,7 +6,7 @@
 //
 //	withRoute        reads the escaped path once, refuses what could be read in two ways, strips
 //	                 /services/krop/<export cluster>/<export>/clusters/<cluster>, takes tokens off
-//	default chain    panics, audit, timeouts, TLS authentication (identities), fair queues (fairness),
+//	default chain    panics, audit, timeouts, TLS authentication (identities), bodies (arrivals), fair queues (fairness),
 //	                 authorization (gatekeeper)
 //	dispatch         probes and metrics | an export | another virtual workspace (forwarder)
 //	access           is the export served, is the cluster bound to it, may this user do this there
