@@ -13,6 +13,7 @@ import (
 type lane struct {
 	exportOf func(v1alpha1.InstanceKey) v1alpha1.ExportKey
 	exports  places[v1alpha1.ExportKey]
+	clusters places[logicalcluster.Name]
 	order    []v1alpha1.ExportKey // those that have keys, each once
 	waiting  map[v1alpha1.ExportKey]*line
 }
@@ -20,8 +21,11 @@ type lane struct {
 // turn is where a lane's next key is.
 type turn struct{ export, cluster int }
 
-func newLane(exportOf func(v1alpha1.InstanceKey) v1alpha1.ExportKey, most int) *lane {
-	return &lane{exportOf: exportOf, exports: newPlaces[v1alpha1.ExportKey](most), waiting: map[v1alpha1.ExportKey]*line{}}
+func newLane(exportOf func(v1alpha1.InstanceKey) v1alpha1.ExportKey, perExport, perCluster int) *lane {
+	return &lane{
+		exportOf: exportOf, waiting: map[v1alpha1.ExportKey]*line{},
+		exports: newPlaces[v1alpha1.ExportKey](perExport), clusters: newPlaces[logicalcluster.Name](perCluster),
+	}
 }
 
 func (l *lane) push(key v1alpha1.InstanceKey) {
@@ -42,7 +46,8 @@ func (l *lane) next(free func(logicalcluster.Name) bool, waits func(v1alpha1.Ins
 		if !l.exports.free(export) {
 			continue
 		}
-		if cluster, ok := l.waiting[export].next(free, waits); ok {
+		mayHave := func(cluster logicalcluster.Name) bool { return l.clusters.free(cluster) && free(cluster) }
+		if cluster, ok := l.waiting[export].next(mayHave, waits); ok {
 			return turn{i, cluster}, true
 		}
 		if len(l.waiting[export].order) == 0 {
@@ -53,7 +58,7 @@ func (l *lane) next(free func(logicalcluster.Name) bool, waits func(v1alpha1.Ins
 	return turn{}, false
 }
 
-// pop takes the key whose turn it is, and a place for it.
+// pop takes the key whose turn it is, and its places.
 func (l *lane) pop(at turn) v1alpha1.InstanceKey {
 	export := l.order[at.export]
 	of := l.waiting[export]
@@ -64,6 +69,7 @@ func (l *lane) pop(at turn) v1alpha1.InstanceKey {
 		l.order = append(l.order, export)
 	}
 	l.exports.take(export)
+	l.clusters.take(key.Cluster)
 	return key
 }
 
@@ -72,8 +78,10 @@ func (l *lane) drop(i int) {
 	l.order = slices.Delete(l.order, i, i+1)
 }
 
-// left gives back the place of a key, and says whether there was no other.
-func (l *lane) left(key v1alpha1.InstanceKey) bool { return l.exports.leave(l.exportOf(key)) }
+// left gives back the places of a key, and says of which there was no other.
+func (l *lane) left(key v1alpha1.InstanceKey) (ofExport, ofCluster bool) {
+	return l.exports.leave(l.exportOf(key)), l.clusters.leave(key.Cluster)
+}
 
 // line is a queue per consumer cluster, served in turns.
 type line struct {

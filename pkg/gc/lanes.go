@@ -21,9 +21,9 @@ var nudge v1alpha1.InstanceKey
 
 // lanes is the order in which keys are worked on: events before background work (resync, retries, a
 // new program, what is only read), and within each lane one tenant after the other, so that one with thousands
-// of changes delays the others by one pass at most. No consumer cluster has more than a share of the workers, nor has an
-// export in the background: passes load API servers, which everybody waits for. The keys beyond it wait here, where
-// others overtake them.
+// of changes delays the others by one pass at most. No consumer cluster has more than a share of the workers, and a smaller
+// one in the background, nor has an export there: passes load API servers, which everybody waits for. The keys beyond
+// it wait here, where others overtake them.
 //
 // The workqueue calls it under its lock, but for left and hasMoved. Safe for concurrent use.
 type lanes struct {
@@ -43,12 +43,15 @@ type lanes struct {
 
 var _ workqueue.Queue[v1alpha1.InstanceKey] = &lanes{}
 
-func newLanes(share int, urgent func(v1alpha1.InstanceKey) bool, taken func()) *lanes {
+// shares are how many workers one tenant may have.
+type shares struct{ cluster, clusterInBackground, exportInBackground int }
+
+func newLanes(most shares, urgent func(v1alpha1.InstanceKey) bool, taken func()) *lanes {
 	return &lanes{
-		urgent: urgent, taken: taken, clusters: newPlaces[logicalcluster.Name](share),
+		urgent: urgent, taken: taken, clusters: newPlaces[logicalcluster.Name](most.cluster),
 		// What one consumer asks for says nothing of the others of its export, but a new program comes to all of them.
-		events:     newLane(func(v1alpha1.InstanceKey) v1alpha1.ExportKey { return v1alpha1.ExportKey{} }, math.MaxInt),
-		background: newLane(func(key v1alpha1.InstanceKey) v1alpha1.ExportKey { return key.Export }, share),
+		events:     newLane(func(v1alpha1.InstanceKey) v1alpha1.ExportKey { return v1alpha1.ExportKey{} }, math.MaxInt, most.cluster),
+		background: newLane(func(key v1alpha1.InstanceKey) v1alpha1.ExportKey { return key.Export }, most.exportInBackground, most.clusterInBackground),
 		in:         map[v1alpha1.InstanceKey]*lane{}, from: map[v1alpha1.InstanceKey]*lane{},
 	}
 }
@@ -153,7 +156,7 @@ func (l *lanes) left(key v1alpha1.InstanceKey) bool {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	ofCluster := l.clusters.leave(key.Cluster)
-	ofExport := l.from[key].left(key)
+	ofExport, ofClusterThere := l.from[key].left(key)
 	delete(l.from, key)
-	return ofCluster && ofExport && len(l.in) > 0
+	return (ofCluster || ofClusterThere) && ofExport && len(l.in) > 0
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // testShare is more than these tests have keys, where it isn't what they are about.
-const testShare = 100
+var testShare = shares{100, 100, 100}
 
 func keyOf(cluster, name string) v1alpha1.InstanceKey {
 	return v1alpha1.InstanceKey{Cluster: logicalcluster.Name(cluster), Name: name}
@@ -74,7 +74,7 @@ func ofExport(key v1alpha1.InstanceKey, export string) v1alpha1.InstanceKey {
 }
 
 func TestAClusterHasNoMoreThanItsShareOfWorkersInBothLanesTogether(t *testing.T) {
-	l := newLanes(2, func(key v1alpha1.InstanceKey) bool { return key.Name[0] == 'e' }, func() {})
+	l := newLanes(shares{2, 2, 2}, func(key v1alpha1.InstanceKey) bool { return key.Name[0] == 'e' }, func() {})
 	for _, name := range []string{"b1", "b2", "e1", "e2"} {
 		l.Push(keyOf("big", name))
 	}
@@ -94,7 +94,7 @@ func TestAClusterHasNoMoreThanItsShareOfWorkersInBothLanesTogether(t *testing.T)
 }
 
 func TestAnExportHasNoMoreThanItsShareOfWorkersInTheBackground(t *testing.T) {
-	l := newLanes(2, func(key v1alpha1.InstanceKey) bool { return key.Name[0] == 'e' }, func() {})
+	l := newLanes(shares{2, 2, 2}, func(key v1alpha1.InstanceKey) bool { return key.Name[0] == 'e' }, func() {})
 	for _, cluster := range []string{"c1", "c2", "c3"} {
 		l.Push(ofExport(keyOf(cluster, "b-"+cluster), "edited"))
 	}
@@ -113,9 +113,30 @@ func TestAnExportHasNoMoreThanItsShareOfWorkersInTheBackground(t *testing.T) {
 	}
 }
 
+func TestAClusterHasLessInTheBackground(t *testing.T) {
+	l := newLanes(shares{3, 1, 2}, func(key v1alpha1.InstanceKey) bool { return key.Name[0] == 'e' }, func() {})
+	for _, name := range []string{"b1", "b2", "e1", "e2"} {
+		l.Push(keyOf("big", name))
+	}
+	l.Push(keyOf("small", "b3"))
+	if got, want := popAll(l), []string{"e1", "e2", "b1", "b3"}; !slices.Equal(got, want) {
+		t.Errorf("order is %v, want %v", got, want)
+	}
+	l.left(keyOf("big", "e1"))
+	if got := popAll(l); len(got) > 0 {
+		t.Errorf("an event that was served has made room for %v in the background", got)
+	}
+	if !l.left(keyOf("big", "b1")) {
+		t.Error("nobody is woken for another export's, and another cluster's")
+	}
+	if got, want := popAll(l), []string{"b2"}; !slices.Equal(got, want) {
+		t.Errorf("after one was left, %v, want %v", got, want)
+	}
+}
+
 // TestWorkForTwoIsSaid has a key leave that kept one of its cluster and another of its export waiting.
 func TestWorkForTwoIsSaid(t *testing.T) {
-	l := newLanes(1, func(v1alpha1.InstanceKey) bool { return false }, func() {})
+	l := newLanes(shares{1, 1, 1}, func(v1alpha1.InstanceKey) bool { return false }, func() {})
 	both := ofExport(keyOf("c1", "both"), "x")
 	for _, key := range []v1alpha1.InstanceKey{both, ofExport(keyOf("c1", "cluster"), "y"), ofExport(keyOf("c2", "export"), "x")} {
 		l.Push(key)
@@ -136,7 +157,7 @@ func TestAWorkerIsWokenForAKeyThatAnEventSetsFree(t *testing.T) {
 	q := newQueue(func() {})
 	defer q.ShutDown()
 	waits := keyOf("waits", "a")
-	for i := range budget.Passes.Default {
+	for i := range budget.BackgroundPassesPerExport.Default {
 		q.now(keyOf("c"+strconv.Itoa(i), "a"), routine)
 		q.Get()
 	}

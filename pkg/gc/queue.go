@@ -28,7 +28,11 @@ type queue struct {
 // keys that fail are slowed down, each by itself.
 func newQueue(taken func()) *queue {
 	reasons := newDue()
-	order := newLanes(budget.Passes.Default, reasons.urgent, taken)
+	most := shares{
+		cluster: budget.Passes.Default, clusterInBackground: budget.BackgroundPasses.Default,
+		exportInBackground: budget.BackgroundPassesPerExport.Default,
+	}
+	order := newLanes(most, reasons.urgent, taken)
 	ordered := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[v1alpha1.InstanceKey]{
 		Name:  queueName,
 		Queue: order,

@@ -71,7 +71,7 @@ func TestABlueprintsEditLeavesWorkersForOthers(t *testing.T) {
 	eventually(t, "all have a pass", func() bool { return b.begun("v1 old") == 2*DefaultWorkers })
 	b.idle(t)
 	b.Serve(testExport, testProgram("v2"), b.stored)
-	most := budget.Passes.Default
+	most := budget.BackgroundPassesPerExport.Default
 	eventually(t, "the edit has its share", func() bool { return b.begun("v2 old") == most })
 	for i := range DefaultWorkers {
 		b.stored.put(instance(fmt.Sprint("c", i), fmt.Sprint("new", i), fmt.Sprint("new", i)))
