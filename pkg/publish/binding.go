@@ -16,7 +16,7 @@ type binding struct {
 	bound           bool // the export's kind is served in the workspace
 	deleting        bool
 	accepted        []acceptedClaim
-	doubts          []doubt
+	doubts          []apisv1alpha2.PermissionClaim
 }
 
 // acceptedClaim is a claim that the binding accepts.

@@ -2,7 +2,6 @@ package publish
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/kcp-dev/logicalcluster/v3"
 	apisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
@@ -85,15 +84,12 @@ func (s *bindingStore) put(from *apisv1alpha2.APIBinding) []BindingEvent {
 		return nil
 	}
 	after := bindingOf(from)
-	after.doubts = doubtsOf(from, before, time.Now())
+	after.doubts = doubtsOf(from, before)
 	inCluster[from.Name] = after
-	event := BindingEvent{Type: BindingChanged, Export: s.followed.export, Cluster: cluster, Name: from.Name, Deleting: from.DeletionTimestamp != nil}
-	for _, end := range after.endsOfDoubts(before) { // nothing else tells when it is over
-		time.AfterFunc(time.Until(end), func() { s.change(func() []BindingEvent { return []BindingEvent{event} }) })
-	}
 	if before != nil && before.same(after) {
 		return nil
 	}
+	event := BindingEvent{Type: BindingChanged, Export: s.followed.export, Cluster: cluster, Name: from.Name, Deleting: from.DeletionTimestamp != nil}
 	if after.bound && (before == nil || !before.bound) {
 		event.Type = BindingAdded
 	}

@@ -2,7 +2,6 @@ package publish
 
 import (
 	"slices"
-	"time"
 
 	"github.com/kcp-dev/logicalcluster/v3"
 	apisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
@@ -10,55 +9,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// doubtTime is how long a claim isn't believed to be applied after it was given up and accepted again. kcp may be taking
-// labels off then, some hundred objects a second, and puts them on again without a word when it notices.
-const doubtTime = 30 * time.Second
-
-// doubt is about a claim that a workspace gave up while kcp showed all that it is for. Until kcp has hidden all of that, it
-// goes on to say that the claim is applied, also to who accepts it again: there is nothing in a binding that
-// says which of its generations the status is of.
-type doubt struct {
-	claim apisv1alpha2.PermissionClaim
-	until time.Time // zero as long as the claim isn't accepted again
-}
-
-// doubtsOf are the doubts about a binding, of which before was seen last (nil: nothing). One ends when kcp no longer says
-// that the claim is applied: whenever it says so again, it is.
-func doubtsOf(from *apisv1alpha2.APIBinding, before *binding, now time.Time) []doubt {
-	var doubts []doubt
+// doubtsOf are the claims of which it is doubtful whether kcp shows all that they are for, although it says so: those that
+// the workspace gave up after before (what was seen last; nil: nothing), and those that it accepted again before kcp
+// had hidden everything. There is nothing in a binding that says which of its generations the status is of. If the one in
+// between was the last that kcp has acted on, what it has hidden by then stays hidden: it compares what is
+// accepted to what it says is applied, and finds nothing to do.
+//
+// A doubt ends when kcp no longer says that the claim is applied: whenever it says so again, it is.
+func doubtsOf(from *apisv1alpha2.APIBinding, before *binding) []apisv1alpha2.PermissionClaim {
+	var doubts []apisv1alpha2.PermissionClaim
 	for _, applied := range from.Status.AppliedPermissionClaims {
-		last := before.doubtOf(applied.PermissionClaim)
-		switch {
-		case !isAccepted(from, applied):
-			doubts = append(doubts, doubt{claim: applied.PermissionClaim})
-		case last != nil && last.until.IsZero():
-			doubts = append(doubts, doubt{claim: applied.PermissionClaim, until: now.Add(doubtTime)})
-		case last != nil && now.Before(last.until):
-			doubts = append(doubts, *last)
+		if !isAccepted(from, applied) || before != nil && slices.ContainsFunc(before.doubts, applied.EqualGRI) {
+			doubts = append(doubts, applied.PermissionClaim)
 		}
 	}
 	return doubts
-}
-
-// endsOfDoubts are when something that was accepted again, unlike before, will be believed.
-func (b *binding) endsOfDoubts(before *binding) (ends []time.Time) {
-	for _, d := range b.doubts {
-		if last := before.doubtOf(d.claim); last != nil && last.until.IsZero() && !d.until.IsZero() {
-			ends = append(ends, d.until)
-		}
-	}
-	return ends
-}
-
-func (b *binding) doubtOf(claim apisv1alpha2.PermissionClaim) *doubt {
-	if b == nil {
-		return nil
-	}
-	i := slices.IndexFunc(b.doubts, func(d doubt) bool { return d.claim.EqualGRI(claim) })
-	if i < 0 {
-		return nil
-	}
-	return &b.doubts[i]
 }
 
 // isAccepted says whether the binding accepts what kcp has applied.
@@ -74,12 +39,8 @@ func (b *Bindings) isCertain(f *followed, from *apisv1alpha2.APIBinding, resourc
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	seen := f.clusters[logicalcluster.From(from)][from.Name]
-	if seen == nil || seen.resourceVersion != from.ResourceVersion {
-		return false
-	}
-	now := time.Now()
-	return !slices.ContainsFunc(seen.doubts, func(d doubt) bool {
-		ended := !d.until.IsZero() && now.After(d.until)
-		return !ended && d.claim.Group == resource.Group && d.claim.Resource == resource.Resource
-	})
+	return seen != nil && seen.resourceVersion == from.ResourceVersion &&
+		!slices.ContainsFunc(seen.doubts, func(claim apisv1alpha2.PermissionClaim) bool {
+			return claim.Group == resource.Group && claim.Resource == resource.Resource
+		})
 }

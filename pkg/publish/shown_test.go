@@ -3,7 +3,6 @@ package publish
 import (
 	"strconv"
 	"testing"
-	"time"
 
 	apisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -106,18 +105,5 @@ func TestAClaimThatWasGivenUpIsDoubted(t *testing.T) {
 				t.Error("a binding that the watch hasn't seen yet is certain")
 			}
 		})
-	}
-}
-
-func TestADoubtEnds(t *testing.T) {
-	claim, now := configMaps("get"), time.Now()
-	shown := apiBinding("consumer1", "2", accepts(claim, everything), applied(claim, everything))
-	givenUp := &binding{doubts: []doubt{{claim: claim}}}
-	again := &binding{doubts: doubtsOf(shown, givenUp, now)}
-	if len(again.doubts) != 1 || len(doubtsOf(shown, again, now.Add(doubtTime/2))) != 1 {
-		t.Errorf("doubts %v, want one that lasts", again.doubts)
-	}
-	if left := doubtsOf(shown, again, now.Add(2*doubtTime)); len(left) > 0 {
-		t.Errorf("doubts %v after their time", left)
 	}
 }
