@@ -93,7 +93,7 @@ func TestGreedyInstancesAreRefused(t *testing.T) {
 		"large":   {map[string]any{"text": strings.Repeat("a", 400<<10)}, http.StatusUnprocessableEntity, budget.ChildBytes},
 		"text":    {map[string]any{"text": strings.Repeat("a", 1<<20)}, http.StatusRequestEntityTooLarge, budget.InstanceBytes},
 		"list":    {map[string]any{"list": texts(100_000)}, http.StatusRequestEntityTooLarge, budget.Values},
-		"body":    {map[string]any{"text": strings.Repeat("a", 3<<20)}, http.StatusRequestEntityTooLarge, budget.InstanceBytes},
+		"body":    {map[string]any{"text": strings.Repeat("a", 3<<20)}, http.StatusRequestEntityTooLarge, budget.RequestBytes},
 		"nested":  {map[string]any{"any": nested(5000)}, http.StatusUnprocessableEntity, budget.Depth},
 		"keys":    {map[string]any{"any": map[string]any{strings.Repeat("k", 1<<20): "v"}}, http.StatusRequestEntityTooLarge, budget.InstanceBytes},
 	} {
@@ -116,7 +116,7 @@ func TestGreedyInstancesAreRefused(t *testing.T) {
 // TestKubectlShowsTheBound creates with kubectl what is too large, and looks at what a person sees.
 func TestKubectlShowsTheBound(t *testing.T) {
 	_, consumer := theGreedy(t)
-	for name, size := range map[string]int{budget.ChildBytes.Name: 400 << 10, budget.InstanceBytes.Name: 4 << 20} {
+	for name, size := range map[string]int{budget.ChildBytes.Name: 400 << 10, budget.InstanceBytes.Name: 2 << 20, budget.RequestBytes.Name: 4 << 20} {
 		raw, err := json.Marshal(instance("Greedy", "shown", map[string]any{"what": "large", "text": strings.Repeat("a", size)}).Object)
 		must(t, err)
 		output, err := bed.Kubectl(consumer.user).RunWithInput(t.Context(), string(raw), "create", "-f", "-")
