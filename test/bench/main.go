@@ -80,7 +80,8 @@ func withServers(ctx context.Context, do func(*bench) error) (err error) {
 		return fmt.Errorf("a folder for the test bed: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	bed, err := testbed.Start(ctx, testbed.Options{Dir: dir, KropFlags: []string{"--resync=1h"}})
+	// More blueprints than one workspace may have, since one has all that are measured.
+	bed, err := testbed.Start(ctx, testbed.Options{Dir: dir, KropFlags: []string{"--resync=1h", "--max-blueprints=1000"}})
 	if err != nil {
 		return err
 	}
