@@ -5,7 +5,6 @@ import (
 
 	"github.com/kcp-dev/logicalcluster/v3"
 	apisv1alpha2 "github.com/kcp-dev/sdk/apis/apis/v1alpha2"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -24,14 +23,6 @@ func doubtsOf(from *apisv1alpha2.APIBinding, before *binding) []apisv1alpha2.Per
 		}
 	}
 	return doubts
-}
-
-// isAccepted says whether the binding accepts what kcp has applied.
-func isAccepted(from *apisv1alpha2.APIBinding, applied apisv1alpha2.ScopedPermissionClaim) bool {
-	return slices.ContainsFunc(from.Spec.PermissionClaims, func(claim apisv1alpha2.AcceptablePermissionClaim) bool {
-		return claim.State == apisv1alpha2.ClaimAccepted && claim.EqualGRI(applied.PermissionClaim) &&
-			equality.Semantic.DeepEqual(applied.Selector, claim.Selector)
-	})
 }
 
 // isCertain says whether the watch has seen the binding as it is now, and raised no doubt about the resource.

@@ -14,9 +14,6 @@ import (
 	"go.opendefense.cloud/krop/pkg/apis/krop/v1alpha1"
 )
 
-// ownBindings are shown to their export without a claim.
-var ownBindings = schema.GroupResource{Group: "apis.kcp.io", Resource: "apibindings"}
-
 // Shown says whether kcp shows the export all objects of a resource that a workspace lets it see: it puts labels on them,
 // one after the other, once a claim is accepted, and takes them off once it isn't. Meanwhile a list is
 // answered, and lacks some. shown is empty if it may; otherwise it is another one after each change of the binding, so that
@@ -61,12 +58,24 @@ func shows(binding *apisv1alpha2.APIBinding, resource schema.GroupResource) bool
 			return true
 		}
 	}
-	return !claimed && resource == ownBindings
+	return !claimed && resource == apiBindings // an export's own are shown without a claim
 }
 
 // isApplied says whether kcp has done what follows from a claim that is accepted.
-func isApplied(binding *apisv1alpha2.APIBinding, claim apisv1alpha2.AcceptablePermissionClaim) bool {
+func isApplied(binding *apisv1alpha2.APIBinding, accepted apisv1alpha2.AcceptablePermissionClaim) bool {
 	return slices.ContainsFunc(binding.Status.AppliedPermissionClaims, func(applied apisv1alpha2.ScopedPermissionClaim) bool {
-		return applied.EqualGRI(claim.PermissionClaim) && equality.Semantic.DeepEqual(applied.Selector, claim.Selector)
+		return sameScope(accepted.ScopedPermissionClaim, applied)
 	})
+}
+
+// isAccepted says whether the binding accepts what kcp has applied.
+func isAccepted(binding *apisv1alpha2.APIBinding, applied apisv1alpha2.ScopedPermissionClaim) bool {
+	return slices.ContainsFunc(binding.Spec.PermissionClaims, func(claim apisv1alpha2.AcceptablePermissionClaim) bool {
+		return claim.State == apisv1alpha2.ClaimAccepted && sameScope(claim.ScopedPermissionClaim, applied)
+	})
+}
+
+// sameScope says whether two claims are for the same objects, whatever may be done with them.
+func sameScope(one, other apisv1alpha2.ScopedPermissionClaim) bool {
+	return one.EqualGRI(other.PermissionClaim) && equality.Semantic.DeepEqual(one.Selector, other.Selector)
 }

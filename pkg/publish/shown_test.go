@@ -49,7 +49,7 @@ func TestObjectsAreShownOnceTheirClaimIsApplied(t *testing.T) {
 			}
 		})
 	}
-	if !shows(apiBinding("consumer1", "1"), ownBindings) {
+	if !shows(apiBinding("consumer1", "1"), apiBindings) {
 		t.Error("an export doesn't see its own bindings")
 	}
 }

@@ -25,8 +25,8 @@ type Consumers interface {
 	Holders(ctx context.Context, export v1alpha1.ExportKey) (holders sets.Set[logicalcluster.Name], known bool)
 }
 
-// checkCompatible refuses an edit of old (nil if there is none) that breaks what consumers have: stored instances that it would make invalid or take
-// fields from, and clients that write or read them. While nobody has bound the export there is neither, so an author
+// checkCompatible refuses an edit of old (nil if there is none) that breaks what consumers have: stored instances that
+// it would make invalid or take fields from, and clients that write or read them. While nobody has bound the export there is neither, so an author
 // is free to try things out; from the first binding on somebody relies on the schema, whether or not an instance is
 // stored at the moment. kro refuses always, and allows the same edits by the same annotation.
 func (w *write) checkCompatible(ctx context.Context, old, object *unstructured.Unstructured, edited map[string]*apiextensionsv1.JSONSchemaProps) error {

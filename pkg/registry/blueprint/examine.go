@@ -27,7 +27,7 @@ func (w *write) examine(ctx context.Context, object, old *unstructured.Unstructu
 		w.rest.offering.refuseCycle(program, at),
 	}
 	if refused == nil {
-		found = append(found, w.rest.offering.CheckPublishing(ctx, program))
+		found = append(found, w.rest.offering.checkPublishing(ctx, program))
 	}
 	found = append(found, w.rest.offering.CheckRights(ctx, program, at))
 	return compiled, together(blueprint.Name, found)

@@ -61,9 +61,9 @@ type Offering struct {
 	bare sync.Map
 }
 
-// CheckPublishing refuses a program that can't be published: its export is another blueprint's, or krop's user lacks
+// checkPublishing refuses a program that can't be published: its export is another blueprint's, or krop's user lacks
 // rights for it.
-func (o *Offering) CheckPublishing(ctx context.Context, program *engine.Program) error {
+func (o *Offering) checkPublishing(ctx context.Context, program *engine.Program) error {
 	if err := o.refuseOther(program); err != nil {
 		return err
 	}
